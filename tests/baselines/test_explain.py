@@ -8,7 +8,7 @@ import pytest
 from each import each
 from test_machines import TABLES, reported
 
-from gpucheck.baselines.explain import Explanation, explain
+from gpucheck.baselines.words import Explanation, explain
 from gpucheck.engine import judge_machine
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import Environment

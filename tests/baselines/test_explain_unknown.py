@@ -3,7 +3,7 @@
 import pytest
 from test_machines import TABLES, reported
 
-from gpucheck.baselines.explain import Explanation, explain
+from gpucheck.baselines.words import Explanation, explain
 from gpucheck.facts import Section
 from gpucheck.facts.system import Environment, LimitsOfProcess
 from gpucheck.facts.torch import TorchBuild

@@ -5,8 +5,8 @@ from pathlib import Path
 from each import each
 from test_machines import reported
 
-from gpucheck.baselines.fleet import differences, too_few
 from gpucheck.baselines.store import State
+from gpucheck.baselines.words import differences, too_few
 from gpucheck.baselines.words import fleet as fleet_words
 from gpucheck.facts.driver import Nvml
 from gpucheck.facts.snapshot import Snapshot

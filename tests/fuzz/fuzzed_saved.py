@@ -12,7 +12,7 @@ from fuzz_target import Target, none_crashed
 from rules_support import TABLES
 
 from gpucheck.baselines import diff, diff_overview
-from gpucheck.baselines import diff_html as html_diff
+from gpucheck.baselines import diff_overview as html_diff
 from gpucheck.engine import Report, judge_machine
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot, decode
@@ -62,7 +62,7 @@ def _saved(data: bytes) -> None:
     changes = diff.compare(before, snapshot)
     json.dumps(diff.as_json(changes))
     diff_overview.render(_first(), report, changes, verbose=True, color=False, width=80)
-    html_diff.render(_first(), report, changes).encode()
+    html_diff.render_html(_first(), report, changes).encode()
 
 
 @functools.cache

@@ -19,12 +19,11 @@ from preflight_samples import culprit, node, ranks, result
 from rules_support import TABLES
 
 from gpucheck.advice.recommender import Recommendation
-from gpucheck.baselines import diff_html as html_diff
 from gpucheck.baselines import diff_overview, words
+from gpucheck.baselines import diff_overview as html_diff
 from gpucheck.baselines.diff import Change, compare
-from gpucheck.baselines.documents import Difference, Figure
-from gpucheck.baselines.explain import Explanation
-from gpucheck.baselines.store import State
+from gpucheck.baselines.store import Difference, Figure, State
+from gpucheck.baselines.words import Explanation
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.pages import html as html_preflight
 from gpucheck.cluster.pages import json_form as preflight_json
@@ -283,7 +282,7 @@ def test_a_diff(word: str) -> None:
         Change(fact=f"packages.distributions[{word}]", change="added", before=None, after=word),
         Change(fact=f"environment.variables.{word}", change="removed", before=word, after=None),
     ]
-    is_harmless_html(html_diff.render(old, new, changes))
+    is_harmless_html(html_diff.render_html(old, new, changes))
 
 
 @pytest.mark.hostile

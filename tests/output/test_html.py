@@ -16,7 +16,7 @@ from html_support import Markup, is_sound
 from rules_support import TABLES
 
 from gpucheck import triage
-from gpucheck.baselines import diff_html as diff
+from gpucheck.baselines import diff_overview as diff
 from gpucheck.baselines.diff import compare
 from gpucheck.cli import gpucheck
 from gpucheck.cluster.judgement import Result
@@ -389,11 +389,11 @@ def test_a_diff_is_redacted_with_common_pseudonyms() -> None:
     before, after = (judge_machine(snapshot, TABLES) for snapshot in both)
     changes = compare(*both)
     assert {change.fact for change in changes} == {"system.user", "system.kernel"}
-    page = is_sound(diff.render(before, after, changes))
+    page = is_sound(diff.render_html(before, after, changes))
     assert "alice" not in page.text()
     assert "bob" not in page.text()
     assert "was user1, is user2" in page.text()
-    assert is_sound(diff.render(before, before, [])).parts["h1"] == ["Nothing changed."]
+    assert is_sound(diff.render_html(before, before, [])).parts["h1"] == ["Nothing changed."]
 
 
 def test_diff_as_a_page(tmp_path: Path) -> None:

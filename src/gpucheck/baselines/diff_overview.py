@@ -10,6 +10,10 @@ from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import System
 from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.language import in_series, say, say_many
+from gpucheck.output.html.builder import Node, el
+from gpucheck.output.html.page import First, page
+from gpucheck.output.html.parts import facts, folded, pairs, section, table, when
+from gpucheck.output.html.parts import words as block_words
 from gpucheck.output.layout import STATES, Page
 from gpucheck.output.report_blocks import with_colon
 from gpucheck.output.summary import driver_cuda, driver_release, gpu_names, headline
@@ -262,3 +266,51 @@ def _lists(old: list[str], new: list[str]) -> str:
 
 def _are_words(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+# What changed between two snapshots, as a page: what matters most first, then every change.
+
+_ROWS, _LONG = 2000, 300  # chosen: a page that a browser opens at once, whatever a saved report has
+
+
+def render_html(before: Report, after: Report, changes: Sequence[Change]) -> str:
+    """Return the page of two reports whose snapshots are redacted together."""
+    if not changes:
+        nothing = First("", "", say("Nothing changed."))
+        return page(nothing, [], _end(), _top(before, after))
+    change_count = say_many(len(changes), "{count} change", "{count} changes")
+    overview = lines(before.snapshot, after.snapshot)
+    rows: list[tuple[str, Node]] = [(say("Verdict"), block_words(verdict(before, after)))]
+    rows += [(term(label), block_words(became)) for label, became in overview]
+    main: list[Node] = [section("overview", say("Overview"), pairs(rows))]
+    for at, (heading, named) in enumerate(groups(changes)):
+        cells = [(clean(name), block_words(became)) for name, became in named[:_ROWS]]
+        main.append(
+            section(f"group-{at}", heading, table((say("Name"), say("Change")), _cut(cells, named)))
+        )
+    every = [
+        (el("code", clean(change.fact, _LONG)), block_words(change_words(change)))
+        for change in changes[:_ROWS]
+    ]
+    all_of_them = table((say("Fact"), say("Change")), _cut(every, changes))
+    main.append(section("every", say("Every change"), folded(change_count, all_of_them)))
+    return page(First("", "", change_count), main, _end(), _top(before, after))
+
+
+def _cut(rows: Sequence[Sequence[Node]], every: Sequence[object]) -> list[Sequence[Node]]:
+    if len(every) <= len(rows):
+        return list(rows)
+    return [*rows, (say("and {count:,} more", count=len(every) - len(rows)), "")]
+
+
+def _top(before: Report, after: Report) -> list[Node]:
+    sides = ((say("Before"), before.snapshot), (say("After"), after.snapshot))
+    rows = [
+        (name, in_line([clean(snapshot.get(System).hostname or ""), when(snapshot.taken)]))
+        for name, snapshot in sides
+    ]
+    return [facts(rows)]
+
+
+def _end() -> list[Node]:
+    return [el("p", say("Names, paths, addresses and UUIDs are pseudonyms."))]

@@ -1,22 +1,263 @@
-"""What is said about known-good states, for people and for programs."""
+"""Known-good states compared, in words: with today's, and hosts with their like."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import msgspec
 
 from gpucheck.baselines import diff_overview
-from gpucheck.baselines.diff import Change
+from gpucheck.baselines.diff import VOLATILE, Change, compare
 from gpucheck.baselines.diff_overview import change_words
-from gpucheck.baselines.documents import Comparison, Difference, Figure
-from gpucheck.baselines.explain import Explanation
-from gpucheck.baselines.store import State, row, when
-from gpucheck.engine import Report
-from gpucheck.facts.torch import TorchBuild
+from gpucheck.baselines.store import Comparison, Difference, Figure, State, row, when
+from gpucheck.engine import Report, judge_machine
+from gpucheck.facts import Facts, Private
+from gpucheck.facts.snapshot import Snapshot
+from gpucheck.facts.torch import Packages, TorchBuild
+from gpucheck.findings.form import Finding
 from gpucheck.language import in_series, say, say_many
 from gpucheck.output.layout import Page
+from gpucheck.output.redact import redact
 from gpucheck.output.report_blocks import with_colon
 from gpucheck.output.summary import driver_release, gpu_names, headline
 from gpucheck.output.ticket_text import with_slug
 from gpucheck.output.words import VERDICTS, bracketed, clean, counted, shown
+from gpucheck.tables import Tables
+
+# Hosts that differ from their like: states of a fleet, compared fact by fact.
+#
+# Hosts are alike if they have the same GPUs. A value counts as usual if more than half of at least
+# :data:`FEWEST` hosts that are alike have it; where no value is usual, nobody differs.
+
+FEWEST = 3
+"""Hosts of one kind below which no value is usual."""
+_SECTIONS = (
+    "driver", "nvml", "cuda_driver", "torch", "packages", "interpreter", "system", "limits",
+    "device_nodes", "toolkits",
+)  # fmt: skip
+"""What is compared, the most telling first."""
+_OWN = frozenset(("index", "minor_number"))
+"""Fields in which hosts differ by nature, besides those that are private."""
+_MAY_BE_ABSENT = "packages.distributions."
+"""Below it absence is a fact; elsewhere it only means that nobody knows."""
+_SAME_SIZE = ".2g"
+"""Sizes in bytes are compared by two digits: a kernel keeps a little more or less for itself."""
+
+
+def differences(states: Sequence[State]) -> list[Difference]:
+    """Return the facts in which hosts differ from their like, the most telling first."""
+    groups: dict[tuple[str, ...], list[State]] = defaultdict(list)
+    for state in states:
+        groups[tuple(sorted(gpu_names(state.snapshot)))].append(state)
+    found: list[Difference] = []
+    for gpus, alike in sorted(groups.items()):
+        if len(alike) >= FEWEST:
+            found += _of_group(gpus, alike)
+    return found
+
+
+def too_few(states: Sequence[State]) -> list[str]:
+    """Return the hosts that have too few like them to be compared."""
+    kinds = Counter(tuple(sorted(gpu_names(state.snapshot))) for state in states)
+    return [
+        state.host for state in states if kinds[tuple(sorted(gpu_names(state.snapshot)))] < FEWEST
+    ]
+
+
+def _of_group(gpus: tuple[str, ...], alike: Sequence[State]) -> Iterator[Difference]:
+    facts = {state.host: dict(_facts(state)) for state in alike}
+    names: dict[str, None] = {}
+    for of_host in facts.values():
+        names.update(dict.fromkeys(of_host))
+    order = {section: at for at, section in enumerate(_SECTIONS)}
+    for name in sorted(names, key=lambda fact: order[fact.partition(".")[0]]):
+        values = {host: of_host.get(name) for host, of_host in facts.items()}
+        usual, count = Counter(values.values()).most_common(1)[0]
+        others = {host: value for host, value in values.items() if value != usual}
+        if not name.startswith(_MAY_BE_ABSENT):
+            others = {host: value for host, value in others.items() if value is not None}
+        elif usual is not None:
+            known = {s.host for s in alike if s.snapshot.get(Packages).distributions is not None}
+            others = {host: value for host, value in others.items() if host in known}
+        if usual is None or not others or count * 2 <= len(alike):
+            continue
+        yield Difference(
+            fact=name,
+            usual=usual,
+            alike=count,
+            of=len(alike),
+            gpus=", ".join(f"{number} x {gpu}" for gpu, number in Counter(gpus).items()),
+            hosts=others,
+        )
+
+
+def _facts(state: State) -> Iterator[tuple[str, str]]:
+    """Yield the facts of a state by their paths, as words; lists of things by their places."""
+    for name in _SECTIONS:
+        yield from _below(name, state.snapshot.sections[name])
+
+
+def _below(path: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401  # facts of any type
+    if value is None:
+        return
+    if isinstance(value, Facts):
+        for field in _compared(type(value)):
+            yield from _below(f"{path}.{field}", getattr(value, field))
+    elif isinstance(value, list) and any(isinstance(item, Facts) for item in value):
+        for at, item in enumerate(value):
+            label = getattr(item, "project", None) or at
+            yield from _below(f"{path}.{label}", item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _below(f"{path}.{key}", item)
+    elif isinstance(value, list):
+        yield path, ", ".join(map(str, value))
+    elif path.endswith("_bytes") and isinstance(value, int):  # a key of a foreign report may end so
+        yield path, f"{value:{_SAME_SIZE}}"
+    else:
+        yield path, str(value)
+
+
+def _compared(kind: type[Facts]) -> list[str]:
+    """Return the fields that can be compared: neither private, nor of one host, nor volatile."""
+    hints = get_type_hints(kind, include_extras=True)
+    return [
+        field
+        for field in kind.__struct_fields__
+        if field not in VOLATILE and field not in _OWN and not _is_private(hints[field])
+    ]
+
+
+def _is_private(hint: Any) -> bool:  # noqa: ANN401  # a type
+    return get_origin(hint) is Annotated and any(
+        isinstance(argument, Private) for argument in get_args(hint)
+    )
+
+
+# Which change since a known-good state explains a finding of today.
+#
+# It is an experiment on data: some sections of today's snapshot get their old contents, and the
+# machine is judged again. If the finding is gone then, a change in these sections has caused it.
+# The smallest such set of sections counts. Nothing is guessed from names. A finding is not gone if
+# a fact is missing to judge it, or if another finding hides it.
+
+_FAMILIES: dict[str, tuple[str, ...]] = {
+    "variables": ("environment",),
+    "packages": (
+        "interpreter", "torch", "packages", "nvidia_wheels", "wheel_hashes", "extensions",
+        "package_sources",
+    ),
+    "driver": (
+        "driver", "nvml", "nvidia_smi", "cuda_driver", "cuda_libraries", "device_nodes", "pci",
+        "kernel_log",
+    ),
+    "system": ("system", "limits", "container", "toolkits"),
+}  # fmt: skip
+"""Sections that change together: one update of a driver shows in all that asked it."""
+_FOLLOWS = "loading"
+"""What a process would load is worked out from all of them: it is restored with others, or alone if
+only a library outside of them has changed."""
+_RUN_AT_WILL = "selftests"
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to "it worked then, what changed?".
+
+    ``changes`` are those that explain the finding, the ones that it has as evidence first. Empty if
+    none does; ``was_there`` says that the old state had the finding already, ``is_unknown`` that it
+    lacks a fact to tell.
+    """
+
+    finding: Finding
+    changes: tuple[Change, ...] = ()
+    was_there: bool = False
+    is_unknown: bool = False
+
+
+def explain(before: Snapshot, after: Report, tables: Tables) -> Explanation | None:
+    """Explain the first root cause of today's report; None if there is none."""
+    finding = after.first
+    if finding is None:
+        return None
+    now = after.snapshot
+    if before.redacted != now.redacted:
+        before, now = redact(before), redact(now)
+    changes = compare(before, now)
+    changed = {change.fact.partition(".")[0] for change in changes}
+    then = _state(finding.slug, now, before, [*now.sections], tables)
+    if then != "gone":
+        return Explanation(finding=finding, was_there=then == "there", is_unknown=then == "unknown")
+    for sections in _sets(changed):
+        if _state(finding.slug, now, before, sections, tables) == "gone":
+            of_these = [change for change in changes if change.fact.partition(".")[0] in sections]
+            return Explanation(finding=finding, changes=tuple(_sorted(of_these, finding)))
+    return Explanation(finding=finding)
+
+
+def _sets(changed: set[str]) -> Iterator[list[str]]:
+    """Yield the sets of changed sections to restore, the smallest first."""
+    families = {
+        name: [section for section in sections if section in changed]
+        for name, sections in _FAMILIES.items()
+    }
+    present = [sections for sections in families.values() if sections]
+    follows = [_FOLLOWS] if _FOLLOWS in changed else []
+    for count in range(1, len(present) + 1):
+        for chosen in combinations(present, count):
+            together = [section for sections in chosen for section in sections]
+            yield together
+            if follows:
+                yield together + follows
+    if follows:
+        yield follows
+
+
+def _state(
+    slug: str, now: Snapshot, before: Snapshot, sections: Sequence[str], tables: Tables
+) -> Literal["there", "gone", "unknown"]:
+    """Say whether today's machine has this finding once these sections are as they were."""
+    restored = now.with_sections(before.sections[name] for name in sections)
+    report = judge_machine(restored, tables)
+    if any(finding.slug == slug for finding in report.findings):
+        return "there"
+    is_unknown = any(check.slug == slug for check in report.unknown_checks)
+    return "unknown" if is_unknown else "gone"
+
+
+def _sorted(changes: Sequence[Change], finding: Finding) -> list[Change]:
+    """Return the changes of facts that the finding has as evidence first."""
+    evidence = [_plain(item.fact) for item in finding.evidence]
+
+    def distance(change: Change) -> int:
+        fact = _plain(change.fact)
+        if any(
+            _is_part(fact, evidence_fact) or _is_part(evidence_fact, fact)
+            for evidence_fact in evidence
+        ):
+            return 0
+        section = fact.partition(".")[0]
+        return (
+            1
+            if any(evidence_fact.partition(".")[0] == section for evidence_fact in evidence)
+            else 2
+        )
+
+    return sorted(changes, key=distance)
+
+
+def _plain(fact: str) -> str:
+    """Return a path without the items of its lists: places and names do not correspond."""
+    steps = fact.replace("[", ".").partition("]")[0] if "[" in fact else fact
+    kept = [step for step in steps.split(".") if not step.isdecimal()]
+    return ".".join(kept[:2] if "[" in fact else kept)
+
+
+def _is_part(fact: str, whole: str) -> bool:
+    return fact == whole or fact.startswith(f"{whole}.")
+
+
+# What is said about known-good states, for people and for programs.
 
 _MOST_CHANGES = 6  # chosen: the most likely changes come first, and how many are left out is said
 _MOST_HOSTS = 8  # chosen: hosts with one value are grouped before, so few pages need more

@@ -11,7 +11,7 @@ import msgspec
 
 from gpucheck.advice.offers import Offer
 from gpucheck.baselines import diff
-from gpucheck.baselines import documents as baseline_documents
+from gpucheck.baselines import store as baseline_documents
 from gpucheck.cluster import files
 from gpucheck.describe import recommendation
 from gpucheck.engine import GpuVerdict, OpenQuestion

@@ -184,7 +184,7 @@ def list_states(**options: Any) -> None:  # noqa: ANN401  # click's options
     snapshot = _facts(options, open_tables(options["tables"]))
     found = [*store.states(_own_folder(snapshot))]
     if options["form"] == "json":
-        from gpucheck.baselines.documents import States  # noqa: PLC0415
+        from gpucheck.baselines.store import States  # noqa: PLC0415
 
         document = States(states=tuple(store.row(state) for state in found))
         write_out(_as_json(document), options["output"])
@@ -247,8 +247,8 @@ def _state(file: Path) -> "State":
 
 def _compared(state: "State", new: "Report", tables: "Tables", options: dict[str, Any]) -> str:
     from gpucheck.baselines import diff, words  # noqa: PLC0415
-    from gpucheck.baselines.documents import figures  # noqa: PLC0415
-    from gpucheck.baselines.explain import explain  # noqa: PLC0415
+    from gpucheck.baselines.store import figures  # noqa: PLC0415
+    from gpucheck.baselines.words import explain  # noqa: PLC0415
     from gpucheck.engine import judge_machine  # noqa: PLC0415
 
     if options["form"] == "json":
@@ -289,7 +289,7 @@ def _as_json(document: object) -> str:
 def _fleet(options: dict[str, Any]) -> int:
     """Print who differs; return the exit status."""
     from gpucheck.baselines import store, words  # noqa: PLC0415
-    from gpucheck.baselines.fleet import differences, too_few  # noqa: PLC0415
+    from gpucheck.baselines.words import differences, too_few  # noqa: PLC0415
 
     try:
         states, refused = store.fleet(Path(options["fleet"]))
@@ -305,7 +305,7 @@ def _fleet(options: dict[str, Any]) -> int:
         )
     found, alone = differences(states), too_few(states)
     if options["form"] == "json":
-        from gpucheck.baselines.documents import Fleet  # noqa: PLC0415
+        from gpucheck.baselines.store import Fleet  # noqa: PLC0415
 
         text = _as_json(
             Fleet(
