@@ -12,11 +12,11 @@ import argparse
 import sys
 import time
 
+from gpucheck.cluster import launcher
 from gpucheck.cluster.attendance import Heard
 from gpucheck.cluster.diagnose.localise import culprits, next_step
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement
-from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.model import Rank, RankResult, Roster, Step, StepResult, TaskFacts
 from gpucheck.tables import Tables, tables_dir
 
@@ -80,7 +80,7 @@ def _judge(roster: Roster, history: list[StepResult]) -> float:
         for one in roster.ranks
     }
     judgement = Judgement(
-        JobPlan(), entrance.alone({}), tables, local=lambda: None, clock=lambda: 1.0
+        JobPlan(), launcher.alone({}), tables, local=lambda: None, clock=lambda: 1.0
     )
     judgement.finish(Heard(roster=roster, facts=facts, history=[]))  # rules are imported, once
     start = time.process_time()

@@ -27,11 +27,11 @@ from collections.abc import Callable
 
 import msgspec
 
+from gpucheck.cluster import launcher
 from gpucheck.cluster.attendance import Heard
 from gpucheck.cluster.coordinator import Coordinator
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement
-from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.model import RankResult, Step, TaskFacts
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store import wire
@@ -189,7 +189,7 @@ class _Judged:
         tables = Tables(tables_dir(None))
         self._judgement = Judgement(
             JobPlan(),
-            entrance.alone({}),
+            launcher.alone({}),
             tables,
             local=lambda: None,
             clock=lambda: time.monotonic() - begun,

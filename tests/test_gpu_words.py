@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from slugs import SLUGS
 from test_machines import NAMES, TABLES, judged, reported
 
-from gpucheck.cluster.outcome import of_report
+from gpucheck.cluster.session import of_report
 from gpucheck.engine import GpuVerdict, Report, judge_machine
 from gpucheck.facts.driver import Nvml
 from gpucheck.facts.selftests import GpuUnderLoad, SelfTest, SelfTests

@@ -20,7 +20,7 @@ from gpucheck.cluster import attendance
 from gpucheck.cluster import coordinator as module
 from gpucheck.cluster.coordinator import Coordinator
 from gpucheck.cluster.job_plan import JobPlan
-from gpucheck.cluster.launchers.variables import hosts
+from gpucheck.cluster.launcher_variables import hosts
 from gpucheck.cluster.model import unpack
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.task_messages import Heartbeat, RankProgress

@@ -3,7 +3,7 @@
 import pytest
 from rules_support import TABLES, ask, snapshot
 
-from gpucheck.cluster import outcome
+from gpucheck.cluster import session
 from gpucheck.cluster.files import exclusion
 from gpucheck.engine import diagnose
 from gpucheck.facts import UnknownFactError
@@ -27,7 +27,7 @@ def test_a_rank_without_files_is_a_misconfiguration_and_leaves_no_host_out() -> 
     assert found.slug == SLUG
     assert "Too many open files" in found.headline
     assert "limits" in found.fixes[0].text
-    assert outcome.ending(diagnosis.standing, preflight, "error").status == 4
+    assert session.ending(diagnosis.standing, preflight, "error").status == 4
     assert exclusion(preflight).hosts == ()
 
 

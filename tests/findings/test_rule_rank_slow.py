@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from rules_support import TABLES, ask, snapshot
 
-from gpucheck.cluster import outcome
+from gpucheck.cluster import session
 from gpucheck.cluster.files import exclusion
 from gpucheck.engine import diagnose
 from gpucheck.facts import builtins
@@ -29,7 +29,7 @@ def test_a_late_rank_is_slow_and_leaves_no_host_out(severity: Severity, status: 
     (found,) = diagnosis.findings
     assert found.slug == SLUG
     assert "3.0 s in each of 13" in found.headline
-    assert outcome.ending(diagnosis.standing, preflight, "error").status == status
+    assert session.ending(diagnosis.standing, preflight, "error").status == status
     assert exclusion(preflight).hosts == ()
 
 

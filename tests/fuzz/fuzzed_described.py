@@ -8,9 +8,9 @@ import msgspec
 from fuzz_target import Target, none_crashed
 from rules_support import TABLES
 
+from gpucheck.cluster import launcher, launcher_variables
 from gpucheck.cluster.figures.baseline import Baseline, _sound
-from gpucheck.cluster.launchers import entrance, variables
-from gpucheck.cluster.launchers.variables import EntranceError
+from gpucheck.cluster.launcher_variables import EntranceError
 from gpucheck.cluster.model import unpack
 from gpucheck.derived.torch_code import capabilities_of
 from gpucheck.describe.judge import judge_described
@@ -62,15 +62,15 @@ def _launcher(data: bytes) -> None:
         return
     variables, master, nodes = decoded
     with contextlib.suppress(EntranceError):
-        entrance.find(variables, entrance.PlaceRequest(master=master, nodes=nodes, pid=777))
+        launcher.find(variables, launcher.PlaceRequest(master=master, nodes=nodes, pid=777))
     with contextlib.suppress(EntranceError):
-        entrance.token(variables)
+        launcher.token(variables)
 
 
 def _hosts(data: bytes) -> None:
     """Lists of hosts, counts and ranks; refused by ValueError with a sentence of ours."""
     text = data.decode("utf-8", "surrogateescape")
-    for read in (variables.hosts, variables.counts):
+    for read in (launcher_variables.hosts, launcher_variables.counts):
         with contextlib.suppress(ValueError):
             read(text)
     if len(text) < _MOST_RANKS:

@@ -14,17 +14,16 @@ from meeting_support import judged
 from memory_store import MemoryStore
 from rules_support import TABLES
 
-from gpucheck.cluster import attendance, coordinator, node_command
+from gpucheck.cluster import attendance, coordinator, launcher, node_command
 from gpucheck.cluster.files import exclusion, good_hosts
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement, Result
-from gpucheck.cluster.launchers import entrance
+from gpucheck.cluster.pages import bundle as preflight_json
+from gpucheck.cluster.pages import files as preflight_metrics
 from gpucheck.cluster.pages import files as preflight_record
 from gpucheck.cluster.pages import html
-from gpucheck.cluster.pages import json_form as preflight_json
 from gpucheck.cluster.pages import junit as preflight_junit
 from gpucheck.cluster.pages import markdown as preflight_markdown
-from gpucheck.cluster.pages import metrics as preflight_metrics
 from gpucheck.cluster.pages import terminal as preflight_text
 from gpucheck.cluster.pages.bundle import Public, bundle
 from gpucheck.cluster.store import attempt, client, connection
@@ -107,7 +106,7 @@ def _job(data: bytes) -> None:
     job = _Job(decoded)
     with mock.patch.object(coordinator, "time", job), mock.patch.object(attendance, "time", job):
         judge = Judgement(
-            JobPlan(), entrance.alone({}), TABLES, local=lambda: None, clock=lambda: 12.5
+            JobPlan(), launcher.alone({}), TABLES, local=lambda: None, clock=lambda: 12.5
         )
         plan = JobPlan(
             tasks=_TASKS, cuda=cuda, per_task=None if cuda else 1, begun=1000, timeout=300,

@@ -14,8 +14,8 @@ from language.english_left import english_left
 from language.said import foreign_in
 
 from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.pages import bundle as preflight_json
 from gpucheck.cluster.pages import html as html_preflight
-from gpucheck.cluster.pages import json_form as preflight_json
 from gpucheck.cluster.pages import junit as preflight_junit
 from gpucheck.cluster.pages import markdown as preflight_markdown
 from gpucheck.cluster.pages import terminal as preflight_text

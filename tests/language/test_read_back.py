@@ -12,7 +12,7 @@ from rules_support import snapshot
 from selftest_facts import ran, result
 from test_machines import NAMES, TABLES, reported
 
-from gpucheck.cluster.pages import json_form as preflight_json
+from gpucheck.cluster.pages import bundle as preflight_json
 from gpucheck.engine import Report, judge_machine
 from gpucheck.facts.driver import Driver
 from gpucheck.facts.selftests import SelfTests

@@ -25,11 +25,11 @@ from gpucheck.baselines.diff import Change, compare
 from gpucheck.baselines.store import Difference, Figure, State
 from gpucheck.baselines.words import Explanation
 from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.pages import bundle as preflight_json
+from gpucheck.cluster.pages import files as preflight_metrics
 from gpucheck.cluster.pages import html as html_preflight
-from gpucheck.cluster.pages import json_form as preflight_json
 from gpucheck.cluster.pages import junit as preflight_junit
 from gpucheck.cluster.pages import markdown as preflight_markdown
-from gpucheck.cluster.pages import metrics as preflight_metrics
 from gpucheck.cluster.pages import terminal as preflight_text
 from gpucheck.describe import lint_text, recommendation
 from gpucheck.describe.files.rules.complaint import Complaint

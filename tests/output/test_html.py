@@ -22,8 +22,8 @@ from gpucheck.cli import gpucheck
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.pages import FORMATS as PREFLIGHT_FORMATS
 from gpucheck.cluster.pages import charts as of_preflight
-from gpucheck.cluster.pages import durations_chart as durations
-from gpucheck.cluster.pages import phases_chart as phases
+from gpucheck.cluster.pages import rank_charts as durations
+from gpucheck.cluster.pages import rank_charts as phases
 from gpucheck.cluster.pages import words as words_of
 from gpucheck.engine import Report, judge_machine
 from gpucheck.facts.preflight import RankOutcome
@@ -202,8 +202,11 @@ def test_slow_ranks_are_named_and_marked() -> None:
 
 
 def test_nobody_waited_where_all_passed() -> None:
-    assert phases.chart(preflight_samples.ranks(2, 8)) is None
-    assert phases.chart([RankOutcome(rank=0, task=0, status="absent", phase="start")]) is not None
+    assert phases.phases_chart(preflight_samples.ranks(2, 8)) is None
+    assert (
+        phases.phases_chart([RankOutcome(rank=0, task=0, status="absent", phase="start")])
+        is not None
+    )
 
 
 def test_seconds_are_shown_with_who_waited_for_whom() -> None:
@@ -232,7 +235,7 @@ def test_nobody_is_said_to_wait_for_a_rank_of_another_group_or_step(
     ranks = list(html_samples.waits().preflight.ranks or ())
     away = html_samples.held_up("enter", moved, enter=58.0)
     ranks[0] = msgspec.structs.replace(ranks[0], held_up=away)
-    chart = durations.chart(ranks, steps)
+    chart = durations.durations_chart(ranks, steps)
     assert chart is not None
     assert "Ranks 0-1 waited 58.0 s." in chart.caption
 
@@ -244,7 +247,7 @@ def test_many_groups_are_cut_in_the_plot_and_said() -> None:
         )
         for at, outcome in enumerate(preflight_samples.ranks(8, 8))
     ]
-    chart = durations.chart(ranks, [])
+    chart = durations.durations_chart(ranks, [])
     assert chart is not None
     assert len(chart.rows) == 64
     assert "and 24 more" in markup(el("svg", *chart.drawn))
@@ -321,7 +324,7 @@ def test_seconds_of_a_foreign_report_are_held_to_their_form() -> None:
         msgspec.structs.replace(outcome, held_up=html_samples.held_up("enter", 7, enter=0.0))
         for outcome in preflight_samples.ranks(8, 8, r0={"status": "crashed", "phase": "enter"})
     ]
-    chart = durations.chart(far, ["alone"])
+    chart = durations.durations_chart(far, ["alone"])
     assert chart is not None
     assert all(row[2].startswith("enter 0.0 s") for row in chart.rows)
 

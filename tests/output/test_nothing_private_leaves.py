@@ -20,8 +20,8 @@ from rules_support import TABLES, snapshot
 
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import RankResult, Step, StepResult
+from gpucheck.cluster.pages import files as preflight_metrics
 from gpucheck.cluster.pages import files as preflight_record
-from gpucheck.cluster.pages import metrics as preflight_metrics
 from gpucheck.cluster.pages.bundle import Public, bundle
 from gpucheck.engine import Report, judge_machine
 from gpucheck.facts.driver import NvidiaSmi

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpucheck.cluster.launchers.entrance import (
+from gpucheck.cluster.launcher import (
     TOKEN_VARIABLE,
     PlaceRequest,
     TaskPlace,
@@ -16,7 +16,7 @@ from gpucheck.cluster.launchers.entrance import (
     slurm_port,
     token,
 )
-from gpucheck.cluster.launchers.variables import EntranceError
+from gpucheck.cluster.launcher_variables import EntranceError
 
 TORCHRUN = {
     "GROUP_RANK": "1", "GROUP_WORLD_SIZE": "2", "LOCAL_RANK": "3", "LOCAL_WORLD_SIZE": "8",

@@ -10,15 +10,14 @@ from forged_messages import ROOT, facts, forged, result
 from memory_store import MemoryStore
 from rules_support import TABLES
 
-from gpucheck.cluster import attendance
+from gpucheck.cluster import attendance, launcher
 from gpucheck.cluster import coordinator as module
 from gpucheck.cluster.coordinator import Coordinator
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement
-from gpucheck.cluster.launchers import entrance
-from gpucheck.cluster.pages import json_form as preflight_json
+from gpucheck.cluster.pages import bundle as preflight_json
+from gpucheck.cluster.pages import files as preflight_metrics
 from gpucheck.cluster.pages import junit as preflight_junit
-from gpucheck.cluster.pages import metrics as preflight_metrics
 from gpucheck.cluster.pages import terminal as preflight_text
 from gpucheck.cluster.pages.bundle import Public
 from gpucheck.cluster.store import task_messages as messages
@@ -85,7 +84,7 @@ def test_a_job_with_liars(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         liars = Liars(one)
         cuda = bool(one % 2)
         judge = Judgement(
-            JobPlan(), entrance.alone({}), TABLES, local=lambda: None, clock=lambda: 12.5
+            JobPlan(), launcher.alone({}), TABLES, local=lambda: None, clock=lambda: 12.5
         )
         plan = JobPlan(
             tasks=TASKS, cuda=cuda, per_task=None if cuda else 1, begun=clock.now,

@@ -13,7 +13,7 @@ from forged_messages import LEAVES, deputies, deputys_verdict, forged, roll, sur
 from meeting_support import judged
 from memory_store import MemoryStore
 
-from gpucheck.cluster.launchers.entrance import TaskPlace
+from gpucheck.cluster.launcher import TaskPlace
 from gpucheck.cluster.meeting import DeputyDesk, FoundDeputy, Meeting, Standby, choose
 from gpucheck.cluster.model import TaskFacts
 from gpucheck.cluster.store import task_messages as messages

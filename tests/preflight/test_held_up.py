@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucheck.cluster.pages import durations_chart as durations
+from gpucheck.cluster.pages import rank_charts as durations
 from gpucheck.facts.preflight import Preflight
 from gpucheck.facts.snapshot import decode
 
@@ -36,7 +36,7 @@ def test_the_seconds_of_ranks_that_wait_for_one_that_hangs(tmp_path: Path) -> No
     waited = [one["phase_seconds"][one["phase"]] for one in held_up]
     assert all(10 < seconds < 100 for seconds in waited), held_up
     preflight = decode(file.read_bytes()).get(Preflight)
-    chart = durations.chart(preflight.ranks or [], preflight.steps or [])
+    chart = durations.durations_chart(preflight.ranks or [], preflight.steps or [])
     assert chart is not None
     assert "Ranks 0-1 waited " in chart.caption
     assert " s for rank 2." in chart.caption

@@ -6,10 +6,10 @@ import fabric_support
 import msgspec
 import pytest
 
+from gpucheck.cluster import launcher
 from gpucheck.cluster.attendance import Heard
 from gpucheck.cluster.job_plan import JobPlan, parse_drill
 from gpucheck.cluster.judgement import Judgement
-from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.model import Rank, RankResult, Roster, Step, StepResult, TaskFacts
 from gpucheck.cluster.use_case import roots
 from gpucheck.facts import builtins
@@ -31,7 +31,7 @@ def tables() -> Tables:
 def judgement(tables: Tables, local: Snapshot | None = None, **more: Any) -> Judgement:  # noqa: ANN401
     plan = more.pop("plan", JobPlan())
     return Judgement(
-        plan, entrance.alone({}), tables, local=lambda: local, clock=lambda: 12.5, **more
+        plan, launcher.alone({}), tables, local=lambda: local, clock=lambda: 12.5, **more
     )
 
 
@@ -322,7 +322,7 @@ def test_lost_packets_account_for_what_nobody_else_explains(
 
 def test_a_test_alone_has_as_long_as_its_level_takes(tables: Tables) -> None:
     """The worker was told 30 s at every level; the supervisor waited for minutes."""
-    place = entrance.alone({})
+    place = launcher.alone({})
     levels: dict[Level, float] = {"quick": 30.0, "standard": 120.0, "stress": 300.0}
     for level, seconds in levels.items():
         plan = JobPlan(level=level, timeout=3600.0).within(place)

@@ -18,7 +18,7 @@ import yaml
 
 import gpucheck
 from gpucheck.cluster import job_plan, node_command
-from gpucheck.cluster.launchers.entrance import PlaceRequest, find
+from gpucheck.cluster.launcher import PlaceRequest, find
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "kubernetes"
 VERSIONS = ("1.29", kubernetes_validate.latest_version())

@@ -16,7 +16,7 @@ from gpucheck.cli import gpucheck
 from gpucheck.cluster import node_command
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import RankResult, Status, Step, StepResult
-from gpucheck.cluster.outcome import Ending, is_unfit, of_report
+from gpucheck.cluster.session import Ending, is_unfit, of_report
 from gpucheck.facts.preflight import Phase
 from gpucheck.facts.request import Request
 from gpucheck.facts.selftests import SelfTest, SelfTests, SelfTestStatus

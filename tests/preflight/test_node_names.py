@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from gpucheck.cluster import task_0
-from gpucheck.cluster.launchers.entrance import TaskPlace
+from gpucheck.cluster.launcher import TaskPlace
 
 TASK_0 = TaskPlace(launcher="slurm", task=0, tasks=2, nodes=2, master_host="rack1-n7")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpucheck.cluster.launchers.variables import counts, hosts
+from gpucheck.cluster.launcher_variables import counts, hosts
 
 
 @pytest.mark.parametrize(

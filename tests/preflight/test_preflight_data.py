@@ -14,11 +14,11 @@ import pytest
 from each import each
 
 from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.pages import bundle as preflight_json
+from gpucheck.cluster.pages import files as preflight_metrics
 from gpucheck.cluster.pages import html as preflight_html
-from gpucheck.cluster.pages import json_form as preflight_json
 from gpucheck.cluster.pages import junit as preflight_junit
 from gpucheck.cluster.pages import markdown as preflight_markdown
-from gpucheck.cluster.pages import metrics as preflight_metrics
 from gpucheck.cluster.pages import terminal as preflight_text
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Bandwidth

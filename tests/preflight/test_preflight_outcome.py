@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpucheck.cluster.outcome import Ending, ending
+from gpucheck.cluster.session import Ending, ending
 from gpucheck.engine import Diagnosis, FailOn, counts
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit, Preflight

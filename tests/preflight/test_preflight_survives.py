@@ -21,10 +21,10 @@ from left_behind import MARK, alive
 from three_tasks import LIMIT, SLACK, TASKS, Job
 
 import gpucheck
+from gpucheck.cluster import launcher
 from gpucheck.cluster.attendance import Heard
 from gpucheck.cluster.diagnose.localise import next_step
 from gpucheck.cluster.job_plan import JobPlan, parse_drill
-from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.session import Policy, Session
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.task_messages import Verdict
@@ -209,7 +209,7 @@ def test_only_the_faulted_worker_knows_of_the_drill(tmp_path: Path) -> None:
         return Verdict(exit=1, exit_class="culprit")
 
     begun = time.monotonic()
-    place = entrance.TaskPlace(launcher="local", task=0, tasks=1, run=str(tmp_path))
+    place = launcher.TaskPlace(launcher="local", task=0, tasks=1, run=str(tmp_path))
     plan = JobPlan(
         tasks=1,
         cuda=False,

@@ -12,10 +12,10 @@ from each import each
 
 from gpucheck.cluster.files import exclusion
 from gpucheck.cluster.judgement import Result
-from gpucheck.cluster.pages import json_form as preflight_json
+from gpucheck.cluster.pages import bundle as preflight_json
+from gpucheck.cluster.pages import files as preflight_metrics
 from gpucheck.cluster.pages import junit as preflight_junit
 from gpucheck.cluster.pages import markdown as preflight_markdown
-from gpucheck.cluster.pages import metrics as preflight_metrics
 from gpucheck.cluster.pages import words
 from gpucheck.cluster.pages.terminal import render
 from gpucheck.engine.trailer import MARK

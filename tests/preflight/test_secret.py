@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from gpucheck.cluster import door
-from gpucheck.cluster.launchers.entrance import TaskPlace
+from gpucheck.cluster.launcher import TaskPlace
 
 ONE_NODE = TaskPlace(launcher="torchrun", task=0, tasks=4, local_tasks=4)
 TWO_NODES = TaskPlace(launcher="slurm", task=0, tasks=4, local_tasks=2)

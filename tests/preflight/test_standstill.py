@@ -9,7 +9,7 @@ from memory_store import MemoryStore
 
 from gpucheck.cluster.coordinator import Coordinator
 from gpucheck.cluster.job_plan import JobPlan
-from gpucheck.cluster.launchers.entrance import TaskPlace
+from gpucheck.cluster.launcher import TaskPlace
 from gpucheck.cluster.model import TaskFacts
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.task_messages import Verdict

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gpucheck.cluster.launchers.entrance import TaskPlace
+from gpucheck.cluster.launcher import TaskPlace
 from gpucheck.cluster.store import connection, entries, search, wire
 from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.connection import Strangers, owner

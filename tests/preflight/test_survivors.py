@@ -12,7 +12,7 @@ import pytest
 from memory_store import MemoryStore
 
 from gpucheck.cluster import meeting
-from gpucheck.cluster.launchers.entrance import TaskPlace
+from gpucheck.cluster.launcher import TaskPlace
 from gpucheck.cluster.meeting import Announcer, FoundDeputy, Meeting, Standby, choose, may_be_deputy
 from gpucheck.cluster.model import Rank, Roster, TaskFacts
 from gpucheck.cluster.store import task_messages as messages

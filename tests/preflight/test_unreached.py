@@ -15,9 +15,9 @@ import gate_runs
 import pytest
 
 import gpucheck
+from gpucheck.cluster import launcher
 from gpucheck.cluster.job_plan import arrival_seconds
-from gpucheck.cluster.launchers import entrance
-from gpucheck.cluster.launchers.entrance import TaskPlace
+from gpucheck.cluster.launcher import TaskPlace
 from gpucheck.cluster.store.attempt import Reason
 from gpucheck.cluster.store.client import ConnectError
 from gpucheck.cluster.store.server import Store
@@ -130,8 +130,8 @@ def test_task_0_dies_before_it_has_named_anybody(monkeypatch: pytest.MonkeyPatch
              "MASTER_PORT": str(port - 1)}  # fmt: skip
     for name, value in place.items():
         monkeypatch.setenv(name, value)
-    run = entrance.find(os.environ, entrance.PlaceRequest()).run
-    monkeypatch.setenv(entrance.TOKEN_VARIABLE, "secret")
+    run = launcher.find(os.environ, launcher.PlaceRequest()).run
+    monkeypatch.setenv(launcher.TOKEN_VARIABLE, "secret")
     assert arrival_seconds(30) > 5
 
     with contextlib.closing(Store.open(port, None, run, "secret", 2)) as store:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from gpucheck.cluster.launchers.variables import is_host
+from gpucheck.cluster.launcher_variables import is_host
 from gpucheck.cluster.model import RankResult, Roster, StepResult, TaskFacts
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store import wire

@@ -24,8 +24,8 @@ from pathlib import Path
 
 import msgspec
 
-from gpucheck.cluster.launchers.entrance import TaskPlace
-from gpucheck.cluster.launchers.variables import Env
+from gpucheck.cluster.launcher import TaskPlace
+from gpucheck.cluster.launcher_variables import Env
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.attempt import Who
 from gpucheck.cluster.store.client import TICK, StoreClient, leave

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from gpucheck.cluster.figures.baseline import Baseline
-from gpucheck.cluster.launchers.entrance import TaskPlace
+from gpucheck.cluster.launcher import TaskPlace
 from gpucheck.cluster.model import Backend
 from gpucheck.facts.selftests import Level
 from gpucheck.language import in_turn, say

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from gpucheck.cluster import outcome
+from gpucheck.cluster import session
 from gpucheck.cluster.attendance import Heard
 from gpucheck.cluster.diagnose import culprits, localise, process_state
 from gpucheck.cluster.diagnose.evidence import uncollected
@@ -30,7 +30,7 @@ from gpucheck.cluster.figures.bandwidth import Timed
 from gpucheck.cluster.figures.baseline import Baseline
 from gpucheck.cluster.figures.slow_links import Known
 from gpucheck.cluster.job_plan import JobPlan
-from gpucheck.cluster.launchers.entrance import TaskPlace
+from gpucheck.cluster.launcher import TaskPlace
 from gpucheck.cluster.model import (
     Rank,
     RankResult,
@@ -38,7 +38,7 @@ from gpucheck.cluster.model import (
     StepResult,
     TaskFacts,
 )
-from gpucheck.cluster.outcome import Ending
+from gpucheck.cluster.session import Ending
 from gpucheck.cluster.store.task_messages import GroupBandwidth, Verdict, fitting
 from gpucheck.cluster.task_0 import Loss, LossConclusion, section
 from gpucheck.engine import FailOn, OpenQuestion, Report, diagnose, make_report
@@ -318,7 +318,7 @@ def judged(
     """Judge the snapshot that a pre-flight has left."""
     preflight = snapshot.get(Preflight)
     diagnosis = diagnose(snapshot, tables)
-    ending = outcome.ending(diagnosis.standing, preflight, fail_on)
+    ending = session.ending(diagnosis.standing, preflight, fail_on)
     return Result(
         report=make_report(diagnosis, snapshot, _questions(ending)),
         preflight=preflight, ending=ending, launcher=launcher or preflight.launcher or "",

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from gpucheck.cluster.launchers.entrance import TaskPlace
-from gpucheck.cluster.launchers.variables import is_host
+from gpucheck.cluster.launcher import TaskPlace
+from gpucheck.cluster.launcher_variables import is_host
 from gpucheck.cluster.model import RankNumber, Roster, pack, unpack
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store import wire

@@ -9,9 +9,9 @@ import click
 
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import StepResult
-from gpucheck.cluster.outcome import NodeOutcome, is_unfit, of_report, suspects
 from gpucheck.cluster.pages import words
 from gpucheck.cluster.run_command import Printer, request_of, watched
+from gpucheck.cluster.session import NodeOutcome, is_unfit, of_report, suspects
 from gpucheck.cluster.use_case import Task
 from gpucheck.doctor.commands.check import show_report
 from gpucheck.doctor.run import listening, open_host, open_tables, run_probes

@@ -16,7 +16,7 @@ import click
 
 from gpucheck.cluster.files import Before, FileError, made
 from gpucheck.cluster.judgement import Result
-from gpucheck.cluster.launchers.entrance import TaskPlace
+from gpucheck.cluster.launcher import TaskPlace
 from gpucheck.cluster.model import StepResult
 from gpucheck.cluster.pages import FORMATS
 from gpucheck.cluster.request import PreflightRequest

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import msgspec
 
 from gpucheck.cluster.diagnose.naming import words_of
-from gpucheck.cluster.launchers.entrance import TaskPlace
+from gpucheck.cluster.launcher import TaskPlace
 from gpucheck.cluster.model import unpack
 from gpucheck.cluster.store.attempt import Reason
 from gpucheck.cluster.store.client import ConnectError

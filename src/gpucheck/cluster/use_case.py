@@ -9,13 +9,12 @@ from typing import Any
 
 import msgspec
 
-from gpucheck.cluster import job_plan, task_0
+from gpucheck.cluster import job_plan, launcher, task_0
 from gpucheck.cluster.door import Door, tell_refused
 from gpucheck.cluster.figures import baseline
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement, Result
-from gpucheck.cluster.launchers import entrance
-from gpucheck.cluster.launchers.variables import EntranceError
+from gpucheck.cluster.launcher_variables import EntranceError
 from gpucheck.cluster.model import ExitStatus, RootCause, StepResult
 from gpucheck.cluster.request import PreflightRequest
 from gpucheck.cluster.session import Policy, Session
@@ -60,7 +59,7 @@ _LONGEST_MESSAGE = 600
 class PreflightListener(Listener):
     """Is told how one task's run goes, and what came of it. This one does nothing."""
 
-    def placed(self, place: entrance.TaskPlace, host: str) -> None:
+    def placed(self, place: launcher.TaskPlace, host: str) -> None:
         """The launcher has told which task this is; ``host`` is its own name of this machine.
 
         An :class:`AskError` ends the run, and the other tasks hear why.
@@ -127,7 +126,7 @@ class Task:
         self._owns_process = owns_process
         self._host = LiveHost("")
         self._tables = tables
-        self.place = entrance.alone(self._host.env()) if is_alone else self._find_place()
+        self.place = launcher.alone(self._host.env()) if is_alone else self._find_place()
         with self._refusing():
             listener.placed(self.place, self._host.identity().node)
             self._drill = self._read_drill()
@@ -158,7 +157,7 @@ class Task:
     def _refuse(self, why: str) -> int:
         """Tell the other tasks why this one is refused; return the exit status."""
         place = self.place
-        token = self._host.env().get(entrance.TOKEN_VARIABLE, "").strip()
+        token = self._host.env().get(launcher.TOKEN_VARIABLE, "").strip()
         verdict = tell_refused(
             Door(self._host.env(), place, self._request.port, token),
             Refusal(host=self._host.identity().node, why=why),
@@ -340,13 +339,13 @@ class Task:
         self._listener.accepted(self._host, target)
         return candidates[0]
 
-    def _find_place(self) -> entrance.TaskPlace:
-        asked = entrance.PlaceRequest(
+    def _find_place(self) -> launcher.TaskPlace:
+        asked = launcher.PlaceRequest(
             master=self._request.master, nodes=self._request.nodes,
             pid=os.getpid(), parent=os.getppid(),
         )  # fmt: skip
         try:
-            found = entrance.find(self._host.env(), asked)
+            found = launcher.find(self._host.env(), asked)
         except EntranceError as error:
             raise UsageError(words_of(error)) from error
         for note in found.notes:
@@ -356,7 +355,7 @@ class Task:
 
     def _token(self) -> str:
         try:
-            return entrance.token(self._host.env())
+            return launcher.token(self._host.env())
         except EntranceError as error:
             raise UsageError(words_of(error)) from error
 

@@ -69,7 +69,7 @@ class PreflightOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     def as_data(self) -> dict[str, Any]:
         """Return the data of ``--format json``; of a task other than 0 what the verdict says."""
-        from gpucheck.cluster.pages.json_form import as_json  # noqa: PLC0415
+        from gpucheck.cluster.pages.bundle import as_json  # noqa: PLC0415
 
         if self.result is not None:
             return as_json(self.result)
@@ -81,12 +81,12 @@ class PreflightOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     def _repr_html_(self) -> str | None:
         """Return the page, which only task 0 has; without it, a notebook shows the Markdown."""
-        from gpucheck.cluster.pages import notebook  # noqa: PLC0415
+        from gpucheck.cluster.pages import html  # noqa: PLC0415
 
         if self.result is None:
             return None
         with speaking_for("auto"):
-            return notebook.of_preflight(self.result)
+            return html.notebook_of_preflight(self.result)
 
     def _line(self) -> str:
         causes = in_series(self.root_causes)

@@ -70,11 +70,11 @@ class CheckReport(Report, frozen=True, kw_only=True):
         return self.markdown()
 
     def _repr_html_(self) -> str:
-        from gpucheck.cluster.pages import notebook  # noqa: PLC0415
+        from gpucheck.cluster.pages import html  # noqa: PLC0415
         from gpucheck.output import not_judged  # noqa: PLC0415
 
         with speaking_for("auto"):
-            return notebook.of_report(self, not_judged.sentence(dict(self.not_judged)))
+            return html.of_report(self, not_judged.sentence(dict(self.not_judged)))
 
     def _with_what_is_not_judged(self, text: str) -> str:
         from gpucheck.output import not_judged  # noqa: PLC0415

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 
-from gpucheck.cluster.launchers.entrance import PlaceRequest, find, token
+from gpucheck.cluster.launcher import PlaceRequest, find, token
 from gpucheck.cluster.store.attempt import Who
 from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.server import Store

@@ -6,13 +6,13 @@ import msgspec
 from memory_store import MemoryStore
 from rules_support import TABLES
 
+from gpucheck.cluster import launcher
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement, Result
-from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.meeting import DeputyDesk
-from gpucheck.cluster.pages import json_form as preflight_json
+from gpucheck.cluster.pages import bundle as preflight_json
+from gpucheck.cluster.pages import files as preflight_metrics
 from gpucheck.cluster.pages import junit as preflight_junit
-from gpucheck.cluster.pages import metrics as preflight_metrics
 from gpucheck.cluster.pages import terminal as preflight_text
 from gpucheck.cluster.pages.bundle import Public
 from gpucheck.cluster.store import task_messages as messages
@@ -40,7 +40,7 @@ def judged(tasks: int, host: str, roll: Attendees, said: Mapping[str, bytes]) ->
     if not desk.met:
         return None
     loss = Loss(host=host, attendees=roll, met=desk.met, after=12.5)
-    judge = Judgement(JobPlan(), entrance.alone({}), TABLES, local=lambda: None, clock=lambda: 12.5)
+    judge = Judgement(JobPlan(), launcher.alone({}), TABLES, local=lambda: None, clock=lambda: 12.5)
     conclusion = conclude(loss)
     verdict = judge.without_task_0(loss, conclusion)
     assert not isinstance(messages.VERDICT.read(line(verdict)), Malformed)

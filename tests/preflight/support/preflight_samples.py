@@ -7,7 +7,7 @@ import report_samples
 from rules_support import TABLES
 
 from gpucheck.cluster.judgement import Result
-from gpucheck.cluster.outcome import ending
+from gpucheck.cluster.session import ending
 from gpucheck.engine import FailOn, diagnose, make_report
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Bandwidth, Culprit, Phase, Preflight, RankOutcome

@@ -7,10 +7,10 @@ import preflight_samples
 from fabric_support import Fabric, Results, hung, passed
 from rules_support import TABLES
 
+from gpucheck.cluster import launcher
 from gpucheck.cluster.attendance import Heard
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement, Result
-from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.model import Rank, RankResult, Roster, Step, TaskFacts
 from gpucheck.facts.preflight import Look, PhaseSeconds
 from gpucheck.language import say
@@ -47,7 +47,7 @@ def hang() -> Result:
         for task in range(NODES)
     }  # fmt: skip
     fabric = Fabric(roster, _alone, _stops_in_the_driver)
-    place = msgspec.structs.replace(entrance.alone({}), launcher="slurm", tasks=NODES)
+    place = msgspec.structs.replace(launcher.alone({}), launcher="slurm", tasks=NODES)
     plan = JobPlan(tasks=NODES, cuda=True)
     judgement = Judgement(plan, place, TABLES, local=lambda: None, clock=lambda: 81.6)
     heard = Heard(roster=roster, facts=facts, history=fabric.history)

@@ -5,9 +5,15 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from gpucheck.cluster.options import FILES, Sectioned, bundle_option, metrics_option, run_log_option
 from gpucheck.cluster.pages import FORMATS
-from gpucheck.cluster.request import PreflightRequest
+from gpucheck.cluster.request import (
+    FILES,
+    PreflightRequest,
+    Sectioned,
+    bundle_option,
+    metrics_option,
+    run_log_option,
+)
 from gpucheck.interface.options import (
     Seconds,
     examples,

@@ -1,7 +1,7 @@
 """The formats of a pre-flight: one file is one format; the rest is what the formats share."""
 
 FORMATS = {
-    "json": "gpucheck.cluster.pages.json_form",
+    "json": "gpucheck.cluster.pages.bundle",
     "markdown": "gpucheck.cluster.pages.markdown",
     "junit": "gpucheck.cluster.pages.junit",
     "html": "gpucheck.cluster.pages.html",

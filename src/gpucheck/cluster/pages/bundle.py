@@ -1,8 +1,4 @@
-"""A pre-flight as one file for a ticket: redacted, with everything that other people need.
-
-Names, paths, addresses and UUIDs are replaced by pseudonyms, the same ones in every file of the
-bundle.
-"""
+"""A pre-flight as JSON, and as one file for a ticket: redacted, with all that belongs to it."""
 
 import io
 import json
@@ -15,21 +11,73 @@ from typing import Any
 
 import msgspec
 
+from gpucheck.cluster.files import json_text
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import StepResult
-from gpucheck.cluster.pages import json_form as preflight_json
+from gpucheck.cluster.pages import tables
 from gpucheck.cluster.pages import terminal as preflight_text
 from gpucheck.cluster.pages import words as preflight_words
+from gpucheck.cluster.pages.words import drill_words, notices, verdict_word
 from gpucheck.engine import Report
-from gpucheck.facts import builtins
+from gpucheck.facts import Facts, builtins
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.preflight import Preflight, RankOutcome, culprit_data
 from gpucheck.findings.form import Evidence, Finding
 from gpucheck.language import Sentence, in_series, in_turn, say, spoken
+from gpucheck.output.json_text import with_said
 from gpucheck.output.public import public
 from gpucheck.output.redact import redact, redact_command, redact_text
 from gpucheck.output.redact.places import whole_words
 from gpucheck.output.redact.public_names import ORDINARY
+
+# A pre-flight as JSON: the report schema, its culprits, every rank, the exit status.
+#
+# Nothing is redacted, because the operators of a cluster need the names of hosts and the UUIDs of
+# GPUs. The report in a bundle (``--bundle``) is redacted.
+
+_AFTER_CAUSES = "root_causes"
+
+
+def render(result: Result) -> str:
+    """Return the pre-flight as JSON in ASCII, its keys in the order of the schema."""
+    return json_text(with_said(as_json(result)))
+
+
+def as_json(result: Result) -> dict[str, Any]:
+    """Return the pre-flight as JSON-like data (schema ``gpucheck.report/1``)."""
+    report = {
+        **result.report.as_json(),
+        "verdict": verdict_word(result),
+        "gpus": builtins(tables.verdicts_of_gpus(result)),
+    }
+    preflight = result.preflight
+    own = {
+        "exit": result.ending.status,
+        "class": result.ending.word,
+        "why": result.ending.why,
+        "drill": result.drill or preflight.drill,
+        "notice": drill_words(result),
+        "notices": notices(result),
+        "launcher": result.launcher or preflight.launcher or "",
+        "seconds": result.seconds,
+        "culprits": [_plain(culprit) for culprit in preflight.culprits or ()],
+    }
+    head = list(report).index(_AFTER_CAUSES) + 1
+    items = list(report.items())
+    ranks = {"ranks": [_plain(rank) for rank in preflight.ranks or ()]}
+    return {**dict(items[:head]), **own, **dict(items[head:]), **ranks}
+
+
+def _plain(facts: Facts) -> dict[str, Any]:
+    """Return facts without their sources; outside the snapshot their origin is obvious."""
+    plain: dict[str, Any] = builtins(facts)
+    return {key: value for key, value in plain.items() if key not in ("sources", "problems")}
+
+
+# A pre-flight as one file for a ticket: redacted, with everything that other people need.
+#
+# Names, paths, addresses and UUIDs are replaced by pseudonyms, the same ones in every file of the
+# bundle.
 
 # A pre-flight for publication: names, paths, addresses and UUIDs are pseudonyms.
 
@@ -229,7 +277,7 @@ def _files(result: Result, history: Sequence[StepResult]) -> Iterator[tuple[str,
     loud = f"{spoken(drill)}\n\n" if drill else ""
     yield "README.txt", loud + "".join(f"{spoken(line)}\n" for line in about)
     yield "report.txt", text
-    yield "report.json", preflight_json.render(shown)
+    yield "report.json", render(shown)
     ranks = (json.dumps(builtins(rank)) for rank in shown.preflight.ranks or ())
     yield "ranks.jsonl", "".join(f"{line}\n" for line in ranks)
     if history:

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from gpucheck.cluster.judgement import Result
-from gpucheck.cluster.pages import durations_chart as durations
-from gpucheck.cluster.pages import phases_chart as phases
+from gpucheck.cluster.pages import rank_charts as durations
+from gpucheck.cluster.pages import rank_charts as phases
 from gpucheck.cluster.pages.words import host, ranks_on_nodes
 from gpucheck.facts.preflight import Bandwidth, Culprit, PairBandwidth, Preflight, RankOutcome
 from gpucheck.findings import all_rules
@@ -25,10 +25,10 @@ def charts(result: Result) -> Iterator[Chart]:
     """Yield each plot that this pre-flight has the figures for."""
     preflight = result.preflight
     ranks = preflight.ranks or []
-    waited = phases.chart(ranks) if ranks else None
+    waited = phases.phases_chart(ranks) if ranks else None
     if waited is not None:
         yield waited
-    timed = durations.chart(ranks, preflight.steps or ())
+    timed = durations.durations_chart(ranks, preflight.steps or ())
     if timed is not None:
         yield timed
     yield from _rates(ranks, preflight.culprits or ())

@@ -13,12 +13,14 @@ from gpucheck.cluster.pages import tables
 from gpucheck.cluster.pages import tables as preflight_ranks
 from gpucheck.cluster.pages import words as words_of
 from gpucheck.cluster.pages.words import ShownCause
+from gpucheck.engine import Report
 from gpucheck.language import say, say_many
 from gpucheck.output.blocks import Box, Evidence, LineBlock, Words
 from gpucheck.output.evidence import evidence
-from gpucheck.output.html.builder import BLANK, Element, Node, el
+from gpucheck.output.html import report
+from gpucheck.output.html.builder import BLANK, Element, Node, el, framed
 from gpucheck.output.html.charts.svg import figure
-from gpucheck.output.html.page import First, page
+from gpucheck.output.html.page import First, page, title
 from gpucheck.output.html.parts import (
     ending,
     facts,
@@ -31,6 +33,7 @@ from gpucheck.output.html.parts import (
     words,
     written,
 )
+from gpucheck.output.public import public
 from gpucheck.output.words import headed, in_line, term
 
 _FINDINGS, _IN_FULL, _EACH, _ROWS, _LONG = 50, 8, 3, 100, 2000
@@ -179,3 +182,17 @@ def _figures(result: Result) -> Element | None:
         if sentences
     ]
     return section("evidence", say("Everything that was measured"), *lists) if lists else None
+
+
+# Pages below the cell of a notebook, each in a frame of its own.
+
+
+def of_report(shown: Report, note: str = "") -> str:
+    """Return the page of a report, redacted, with a note about the whole of it."""
+    shown = public(shown)
+    return framed(report.render(shown, note), title(report.first_line(shown)))
+
+
+def notebook_of_preflight(result: Result) -> str:
+    """Return the page of a pre-flight."""
+    return framed(render(result), title(first_line(result)))

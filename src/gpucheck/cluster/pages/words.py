@@ -8,7 +8,7 @@ import msgspec
 
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import ExitStatus, pack
-from gpucheck.cluster.outcome import ORDER
+from gpucheck.cluster.session import ORDER
 from gpucheck.engine import Verdict
 from gpucheck.engine.trailer import trailer
 from gpucheck.facts.claims import Confidence

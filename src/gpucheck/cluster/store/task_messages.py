@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from gpucheck.cluster.diagnose.control_runs import VARIABLES
-from gpucheck.cluster.launchers.variables import is_host
+from gpucheck.cluster.launcher_variables import is_host
 from gpucheck.cluster.model import (
     MOST,
     Backend,

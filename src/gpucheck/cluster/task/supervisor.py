@@ -13,7 +13,7 @@ import msgspec
 
 from gpucheck.cluster.coordinator import Coordinator
 from gpucheck.cluster.job_plan import JobPlan
-from gpucheck.cluster.launchers.entrance import TaskPlace
+from gpucheck.cluster.launcher import TaskPlace
 from gpucheck.cluster.model import RootCause, TaskFacts
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store import wire

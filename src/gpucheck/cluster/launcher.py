@@ -21,8 +21,8 @@ from typing import Literal
 
 import msgspec
 
-from gpucheck.cluster.launchers import variables
-from gpucheck.cluster.launchers.variables import (
+from gpucheck.cluster import launcher_variables
+from gpucheck.cluster.launcher_variables import (
     EntranceError,
     Env,
     address,
@@ -316,11 +316,11 @@ def _own(env: Env) -> str:
 def _step_nodes(env: Env) -> tuple[list[str], list[int]]:
     """Return the nodes of the step with their numbers of tasks; [] where they are unknown."""
     try:
-        names = variables.hosts(env["SLURM_STEP_NODELIST"])
+        names = launcher_variables.hosts(env["SLURM_STEP_NODELIST"])
     except (KeyError, ValueError):
         return [], []
     try:
-        counts = variables.counts(env["SLURM_STEP_TASKS_PER_NODE"])
+        counts = launcher_variables.counts(env["SLURM_STEP_TASKS_PER_NODE"])
     except (KeyError, ValueError):
         return names, []
     return names, counts if len(counts) == len(names) else []

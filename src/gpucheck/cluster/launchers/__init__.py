@@ -1,1 +1,0 @@
-"""What a launcher tells its tasks: pure functions of the environment."""
