@@ -7,8 +7,7 @@ from msgspec.structs import replace
 from gpucheck.advice.package_indexes import PackageIndexes
 from gpucheck.advice.target_python import Python
 from gpucheck.derived import Derived, Gpu, Gpus
-from gpucheck.derived.build_tools import BuildTools
-from gpucheck.derived.extension_packages import CompiledPackage
+from gpucheck.derived.extensions import BuildTools, CompiledPackage
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Fix, or_else
 from gpucheck.facts.torch import Packages, TorchBuild

@@ -4,8 +4,8 @@ A check asks for them by their type, in the same way as for a section. They use 
 answered, and raise ``UnknownFactError`` if none did.
 """
 
-from gpucheck.derived.base import Derived
 from gpucheck.derived.driver_state import DriverState
 from gpucheck.derived.gpus import Gpu, Gpus
+from gpucheck.facts.base import Derived
 
 __all__ = ["Derived", "DriverState", "Gpu", "Gpus"]

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable, Iterable
 
-from gpucheck.derived.base import Derived
 from gpucheck.derived.gpus import Gpu, Gpus
 from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.base import Derived
 from gpucheck.facts.driver import CudaDriver, Driver, NvidiaSmi, Nvml
 from gpucheck.facts.system import Container, System
 from gpucheck.language import say

@@ -6,9 +6,9 @@ from typing import Literal
 
 import msgspec
 
-from gpucheck.derived.base import Derived
 from gpucheck.derived.gpu_labels import numbered_gpu
 from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.base import Derived
 from gpucheck.facts.driver import CudaDriver, DeviceNodes, NvidiaSmi, Nvml
 from gpucheck.facts.system import Environment, Pci, PciGpu, System
 from gpucheck.language import any_of, say

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from gpucheck.derived.base import Derived
 from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.base import Derived
 from gpucheck.facts.libraries import NOT_READABLE, LoadedLibrary, Loading, MissingLibrary
 from gpucheck.facts.torch import NvidiaWheels, SharedLibrary, TorchBuild
 from gpucheck.language import say

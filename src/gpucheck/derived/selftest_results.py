@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from gpucheck.derived.base import Derived
+from gpucheck.facts.base import Derived
 from gpucheck.facts.selftests import LONG_ENOUGH, SelfTest, SelfTests
 from gpucheck.tables.gpus import GpuRates, RateRow
 

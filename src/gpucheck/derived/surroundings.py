@@ -6,9 +6,9 @@ import shlex
 from collections.abc import Collection, Mapping
 from typing import Literal
 
-from gpucheck.derived.base import Derived
 from gpucheck.derived.gpus import Gpus
 from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.base import Derived
 from gpucheck.facts.preflight import Preflight
 from gpucheck.facts.system import Container, Environment, LimitsOfProcess, Pci, System
 from gpucheck.language import say

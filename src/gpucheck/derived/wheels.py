@@ -2,8 +2,8 @@
 
 import msgspec
 
-from gpucheck.derived.base import Derived
 from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.base import Derived
 from gpucheck.facts.libraries import Extensions
 from gpucheck.facts.system import System
 from gpucheck.facts.torch import Distribution, Packages, PinnedWheel, TorchBuild

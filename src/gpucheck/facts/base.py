@@ -242,3 +242,18 @@ class Drafts:
     def sections(self) -> dict[str, Section]:
         """Return every section that was mentioned, by its name."""
         return {kind.name: draft.build(kind) for kind, draft in self._drafts.items()}
+
+
+# The base of all derived facts, and a helper.
+
+
+class Derived:
+    """Base of derived facts: the parameter types of ``__init__`` name what they come from."""
+
+
+def or_none(ask: Callable[[], str]) -> str | None:
+    """Return the answer of derived facts to a question, None if it is unknown."""
+    try:
+        return ask()
+    except UnknownFactError:
+        return None

@@ -26,7 +26,7 @@ Fix: install a newer driver, or a PyTorch build for an older CUDA that still has
 
 from gpucheck.advice import DriverFixes, TorchFixes
 from gpucheck.derived import DriverState, Gpus
-from gpucheck.derived.extension_packages import ExtensionPtx, NewerPtx
+from gpucheck.derived.extensions import ExtensionPtx, NewerPtx
 from gpucheck.derived.gpu_support import GpuSupport
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import UnknownFactError, known

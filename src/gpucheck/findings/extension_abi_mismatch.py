@@ -41,7 +41,7 @@ Fix: install the release of the package that was made for your torch, or compile
 from gpucheck.advice.extension_install import ExtensionFixes
 from gpucheck.advice.target_python import COMPANIONS
 from gpucheck.advice.torch_again import TorchAgain
-from gpucheck.derived.extension_packages import CompiledPackage, ExtensionPackages
+from gpucheck.derived.extensions import CompiledPackage, ExtensionPackages
 from gpucheck.derived.wheels import OtherCuda, WheelsOfPypi
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Confidence, Fix, Severity, also, or_else

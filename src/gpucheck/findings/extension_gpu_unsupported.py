@@ -25,7 +25,7 @@ If the GPU is older than everything the package supports, use another package.
 
 from gpucheck.advice.extension_install import ExtensionFixes
 from gpucheck.derived import Gpu
-from gpucheck.derived.extension_packages import CompiledPackage, ExtensionPackages, ExtensionPtx
+from gpucheck.derived.extensions import CompiledPackage, ExtensionPackages, ExtensionPtx
 from gpucheck.derived.torch_code import TorchCode
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Fix, Severity

@@ -19,7 +19,7 @@ TORCH_DONT_CHECK_COMPILER_ABI=1 that of PyTorch.
 Fix: install a compiler that both accept next to the existing one, and set CC and CXX to it.
 """
 
-from gpucheck.derived.build_tools import BuildTools, TakenCompiler
+from gpucheck.derived.extensions import BuildTools, TakenCompiler
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
 from gpucheck.facts.claims import Fix, Severity

@@ -33,7 +33,7 @@ import re
 import msgspec
 
 from gpucheck.advice import Python
-from gpucheck.derived.extension_packages import CompiledPackage, ExtensionPackages, File
+from gpucheck.derived.extensions import CompiledPackage, ExtensionPackages, File
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.torch import NvidiaWheels, Packages, TorchBuild

@@ -15,8 +15,8 @@ tables update``; or use your own with ``--tables``.
 from collections.abc import Iterator
 
 from gpucheck.derived import DriverState, Gpus
-from gpucheck.derived.base import or_none
 from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.base import or_none
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.driver import KernelLog
 from gpucheck.facts.torch import TorchBuild

@@ -19,7 +19,7 @@ import re
 
 from gpucheck.advice.cuda_libraries import ARCHIVE, ToolkitFixes
 from gpucheck.derived import Gpus
-from gpucheck.derived.build_tools import NvccTargets
+from gpucheck.derived.extensions import NvccTargets
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.derived.torch_code import TorchCode, capabilities_of
 from gpucheck.facts import UnknownFactError, known

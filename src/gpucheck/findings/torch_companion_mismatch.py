@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from gpucheck.advice import Python, TorchFixes
 from gpucheck.advice.target_python import COMPANIONS
-from gpucheck.derived.extension_packages import ExtensionPackages
+from gpucheck.derived.extensions import ExtensionPackages
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.torch import Distribution, Interpreter, Packages, TorchBuild

@@ -3,7 +3,7 @@
 import msgspec
 
 from gpucheck.derived import Derived, Gpus
-from gpucheck.derived.extension_packages import CompiledPackage, File
+from gpucheck.derived.extensions import CompiledPackage, File
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.torch import Packages, TorchBuild

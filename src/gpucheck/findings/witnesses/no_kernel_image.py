@@ -3,9 +3,9 @@
 import msgspec
 
 from gpucheck.advice import TorchFixes
-from gpucheck.derived.base import Derived
 from gpucheck.derived.torch_code import CodeOnGpu, TorchCode, capabilities_of
 from gpucheck.facts import UnknownFactError
+from gpucheck.facts.base import Derived
 from gpucheck.facts.claims import Confidence, Fix, or_else
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.findings.form import Fine, Hit

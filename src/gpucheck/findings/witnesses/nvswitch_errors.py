@@ -1,8 +1,8 @@
 """What the SXids of the kernel's log say about the NVSwitches."""
 
 from gpucheck.advice import DriverFixes
-from gpucheck.derived.base import Derived
 from gpucheck.derived.surroundings import Surroundings
+from gpucheck.facts.base import Derived
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.driver import CudaDriver, KernelLog, Nvml, SxidEvent
 from gpucheck.findings.form import Hit

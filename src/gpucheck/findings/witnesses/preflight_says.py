@@ -1,6 +1,6 @@
 """The findings of a pre-flight: its culprits by kind, and where they are."""
 
-from gpucheck.derived.base import Derived
+from gpucheck.facts.base import Derived
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit, Preflight, RankOutcome
 from gpucheck.findings import all_rules

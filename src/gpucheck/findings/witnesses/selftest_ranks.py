@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Callable
 
-from gpucheck.derived.base import Derived
+from gpucheck.facts.base import Derived
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.findings.form import Hit

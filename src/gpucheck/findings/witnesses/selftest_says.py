@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpucheck.derived.base import Derived
+from gpucheck.facts.base import Derived
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.findings import all_rules
