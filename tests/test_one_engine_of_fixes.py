@@ -17,8 +17,8 @@ import test_machines
 
 from gpucheck import compat, recommend, triage
 from gpucheck.advice.recommender import Card, Recommender, Situation
+from gpucheck.describe.files.complaint import FileTarget
 from gpucheck.describe.files.lint import lint
-from gpucheck.describe.files.rules.complaint import FileTarget
 from gpucheck.engine import Report
 from gpucheck.facts.torch import Interpreter
 from gpucheck.programs.results import CheckReport

@@ -6,9 +6,8 @@ from fuzz_target import Target
 from rules_support import TABLES
 
 from gpucheck.describe import lint_text
-from gpucheck.describe.files.composed import Beside
-from gpucheck.describe.files.lint import lint
-from gpucheck.describe.files.rules.complaint import FileTarget as Wanted
+from gpucheck.describe.files.complaint import FileTarget as Wanted
+from gpucheck.describe.files.lint import Beside, lint
 from gpucheck.describe.files.text import UnreadableError
 from gpucheck.describe.lint_text import LintedFile
 

@@ -32,7 +32,7 @@ from gpucheck.cluster.pages import junit as preflight_junit
 from gpucheck.cluster.pages import markdown as preflight_markdown
 from gpucheck.cluster.pages import terminal as preflight_text
 from gpucheck.describe import lint_text, recommendation
-from gpucheck.describe.files.rules.complaint import Complaint
+from gpucheck.describe.files.complaint import Complaint
 from gpucheck.describe.lint_text import LintedFile
 from gpucheck.engine import Report, diagnose, make_report, open_questions
 from gpucheck.facts import Section

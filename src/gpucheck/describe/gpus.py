@@ -1,8 +1,8 @@
 """The GPUs and the driver of a machine that the user describes."""
 
 from gpucheck.describe.capability import refuse_other_capability
-from gpucheck.describe.compat_library import read_cuda_compat, refuse_other_kind
 from gpucheck.describe.keys import Given, GivenError
+from gpucheck.describe.libraries import read_cuda_compat, refuse_other_kind
 from gpucheck.facts.base import Draft, Drafts
 from gpucheck.facts.driver import (
     CudaDriver,

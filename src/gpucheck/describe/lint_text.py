@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from gpucheck._about import VERSION
-from gpucheck.describe.files.rules.complaint import Complaint
+from gpucheck.describe.files.complaint import Complaint
 from gpucheck.facts.claims import Severity
 from gpucheck.language import Sentence, say, spoken
 from gpucheck.language.visible import made_visible

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import pytest
 from each import each
 
+from gpucheck.describe.files.complaint import FileTarget
 from gpucheck.describe.files.lint import lint
-from gpucheck.describe.files.rules.complaint import FileTarget
 from gpucheck.describe.files.text import UnreadableError
 from gpucheck.tables import Tables
 

@@ -11,14 +11,10 @@ from each import each
 
 from gpucheck.describe.files import lint as lint_module
 from gpucheck.describe.files import text as limits
-from gpucheck.describe.files.composed import Beside, beside, compose_files
-from gpucheck.describe.files.kinds import project_of
-from gpucheck.describe.files.lint import lint
-from gpucheck.describe.files.model import Project
-from gpucheck.describe.files.readers.yaml import _refuse_bombs
-from gpucheck.describe.files.requirement import normal_version
-from gpucheck.describe.files.rules.complaint import FileTarget
-from gpucheck.describe.files.text import UnreadableError
+from gpucheck.describe.files.complaint import FileTarget
+from gpucheck.describe.files.lint import Beside, beside, compose_files, lint, project_of
+from gpucheck.describe.files.model import Project, normal_version
+from gpucheck.describe.files.text import UnreadableError, _refuse_bombs
 from gpucheck.tables import Tables
 
 pytestmark = pytest.mark.hostile

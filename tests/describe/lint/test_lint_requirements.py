@@ -3,9 +3,9 @@
 import pytest
 from each import each
 
-from gpucheck.describe.files.model import NamedIndex, Pin
-from gpucheck.describe.files.readers import conda_env, pixi, yaml
-from gpucheck.describe.files.requirement import version_of
+from gpucheck.describe.files import dependencies
+from gpucheck.describe.files.model import NamedIndex, Pin, version_of
+from gpucheck.describe.files.text import documents
 
 pytest.importorskip("yaml")
 
@@ -23,7 +23,7 @@ def test_only_one_exact_version_is_a_version(specifier: str, version: str) -> No
 
 @each(("asked", "version"), [("==2.6.0", "2.6.0"), ("==2.6.*", ""), ("2.6.0", ""), ("*", "")])
 def test_a_package_of_pixi_keeps_its_name(asked: str, version: str) -> None:
-    (install,) = pixi.read(f'[pypi-dependencies]\ntorch = "{asked}"\n').installs
+    (install,) = dependencies.read_pixi(f'[pypi-dependencies]\ntorch = "{asked}"\n').installs
     assert install.pins == (Pin("torch", version, 2),)
 
 
@@ -32,13 +32,13 @@ def test_a_package_of_pixi_keeps_its_name(asked: str, version: str) -> None:
     [("2.6.0", "2.6.0"), ("==2.6.0", "2.6.0"), ("2.6.*", ""), (">=2.6.0", ""), ("=2.6.0", "")],
 )
 def test_conda_of_pixi(asked: str, version: str) -> None:
-    (install,) = pixi.read(f'[dependencies]\npytorch = "{asked}"\n').installs
+    (install,) = dependencies.read_pixi(f'[dependencies]\npytorch = "{asked}"\n').installs
     assert install.pins == (Pin("torch", version, 2),)
 
 
 def test_a_build_for_the_cpu_in_pixi() -> None:
     table = '[dependencies]\npytorch = {version = "2.6.0", build = "cpu_generic*"}\n'
-    (install,) = pixi.read(table).installs
+    (install,) = dependencies.read_pixi(table).installs
     assert install.cpu == Pin("pytorch=2.6.0=cpu_generic*", "", 2)
 
 
@@ -47,12 +47,12 @@ def test_the_pip_of_conda_has_packages_and_indexes() -> None:
         "dependencies:\n- pytorch=2.5.1\n- pip:\n  - --extra-index-url https://a.example/whl\n"
         "  - torch==2.6.0  # newer\n  - -r other.txt\n"
     )
-    (install,) = conda_env.read(yaml.documents(text)).installs
+    (install,) = dependencies.read_conda_env(documents(text)).installs
     assert install.pins == (Pin("torch", "2.6.0", 5),)
     assert install.indexes == (NamedIndex("https://a.example/whl", 4, "extra"),)
 
 
 def test_a_line_of_conda_that_goes_on_nowhere_is_what_it_says() -> None:
     text = 'dependencies:\n- pip:\n  - "torch\\\\"\n'
-    (install,) = conda_env.read(yaml.documents(text)).installs
+    (install,) = dependencies.read_conda_env(documents(text)).installs
     assert install.pins == ()

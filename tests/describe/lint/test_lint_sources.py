@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 from each import each
 
+from gpucheck.describe.files.complaint import FileTarget
 from gpucheck.describe.files.lint import lint
-from gpucheck.describe.files.requirement import Wheel, holds_on_linux, wheel_of
-from gpucheck.describe.files.rules.complaint import FileTarget
+from gpucheck.describe.files.model import Wheel, holds_on_linux, wheel_of
 from gpucheck.tables import Tables
 
 TABLES = Tables()

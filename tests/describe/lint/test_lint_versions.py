@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 from each import each
 
+from gpucheck.describe.files.complaint import FileTarget
 from gpucheck.describe.files.lint import lint
-from gpucheck.describe.files.rules.complaint import FileTarget
 from gpucheck.tables import Tables
 
 TABLES = Tables()

@@ -15,7 +15,7 @@ from gpucheck.interface.text import colored, echo, words_of, write_out
 from gpucheck.language import say, say_many
 
 if TYPE_CHECKING:  # imported late: --help does not need them
-    from gpucheck.describe.files.rules.complaint import FileTarget
+    from gpucheck.describe.files.complaint import FileTarget
     from gpucheck.describe.lint_text import LintedFile
     from gpucheck.engine import FailOn
     from gpucheck.tables import Tables
@@ -64,7 +64,7 @@ def lint(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> None:
     Nothing is executed. Apart from these files, only the override file of a Compose project is
     read. What is not certain is not reported.
     """
-    from gpucheck.describe.files.composed import compose_files  # noqa: PLC0415
+    from gpucheck.describe.files.lint import compose_files  # noqa: PLC0415
     from gpucheck.describe.lint_text import shown_name  # noqa: PLC0415
 
     tables = open_tables(options["tables"])
@@ -87,7 +87,7 @@ def lint(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> None:
 
 def _target(options: dict[str, Any], tables: "Tables") -> "FileTarget":
     from gpucheck.advice.situations import GpuNameError, cards_named  # noqa: PLC0415
-    from gpucheck.describe.files.rules.complaint import FileTarget  # noqa: PLC0415
+    from gpucheck.describe.files.complaint import FileTarget  # noqa: PLC0415
     from gpucheck.describe.keys import GivenError, read_words  # noqa: PLC0415
 
     words = [
@@ -117,7 +117,7 @@ def _explain(file: "LintedFile") -> None:
 def _linted(
     file: str, given: Mapping[str, Sequence[str]], target: "FileTarget", tables: "Tables"
 ) -> "LintedFile":
-    from gpucheck.describe.files.composed import beside  # noqa: PLC0415
+    from gpucheck.describe.files.lint import beside  # noqa: PLC0415
     from gpucheck.describe.files.lint import lint as judge  # noqa: PLC0415
     from gpucheck.describe.files.text import UnreadableError  # noqa: PLC0415
     from gpucheck.describe.lint_text import LintedFile  # noqa: PLC0415

@@ -1,22 +1,202 @@
-"""pyproject.toml: the dependencies of the project, with the indexes of uv and Poetry."""
+"""Files that list dependencies, of pip, uv, pixi and conda, and pyproject.toml."""
 
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gpucheck.describe.files.model import UNKNOWN, Install, NamedIndex, Pin, Project
-from gpucheck.describe.files.readers.toml import table, table_of, tables, text, texts
-from gpucheck.describe.files.requirement import holds_on_linux, name_of, requested
-from gpucheck.describe.files.text import line_with, lines_of_keys, lines_of_texts
+import msgspec
 
-_LONGEST = 200  # chosen: a range of versions has some dozens, before a pattern looks at it
+from gpucheck.describe.files.model import (
+    UNKNOWN,
+    Install,
+    NamedIndex,
+    Pin,
+    Project,
+    holds_on_linux,
+    name_of,
+    requested,
+    version_of,
+)
+from gpucheck.describe.files.shell import CondaSpec, by_conda, conda_spec_of
+from gpucheck.describe.files.text import (
+    Node,
+    line_with,
+    lines_of_keys,
+    lines_of_texts,
+    table,
+    table_of,
+    tables,
+    text,
+    texts,
+)
+
+# Requirement files of pip.
+
+_OPTION = re.compile(r"(-[a-zA-Z]|--[a-z-]{2,40})(?:[ \t]{1,100}|=)?(.{0,1000})")
+_ROLES = {
+    "-i": "main", "--index-url": "main", "--extra-index-url": "extra",
+    "-f": "extra", "--find-links": "extra",
+}  # fmt: skip
+_LONGEST = 8000  # chosen: hashes of many wheels are continued so; no file is joined without end
+# As pip: a # within an address is none.
+_COMMENT = re.compile(r"(?:^|[ \t])#")
+
+
+def read_requirements(text: str) -> Project:
+    """Return the packages and indexes; another file that it includes is not read."""
+    pins: list[Pin] = []
+    indexes: list[NamedIndex] = []
+    for number, line in lines_of(text):
+        for found in asked_for(line, number):
+            if isinstance(found, Pin):
+                pins.append(found)
+            else:
+                indexes.append(found)
+    if not pins:
+        return Project(kind="requirements")
+    install = Install(line=pins[0].line, pins=tuple(pins), indexes=tuple(indexes))
+    return Project(kind="requirements", installs=(install,))
+
+
+def lines_of(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each line with its number; a line that goes on below is one."""
+    lines = text.split("\n")
+    at = 0
+    while at < len(lines):
+        number, line = at + 1, lines[at]
+        while line.endswith("\\") and at + 1 < len(lines) and len(line) < _LONGEST:
+            at += 1
+            line = line[:-1] + lines[at]
+        at += 1
+        yield number, line
+
+
+def asked_for(line: str, number: int) -> tuple[Pin | NamedIndex, ...]:
+    """Return the package or the index that a line names; of a wheel both."""
+    comment = _COMMENT.search(line)
+    line = (line[: comment.start()] if comment else line).strip()
+    if line.startswith("-"):
+        option = _OPTION.fullmatch(line)
+        if option is None or option[1] not in _ROLES:
+            return ()
+        return (NamedIndex(option[2].strip().strip("'\""), number, _ROLES[option[1]]),)
+    if "$" in line:
+        return ()
+    return requested(line.partition(" --hash=")[0].partition(" --config-settings")[0], number)
+
+
+# Environment files of conda.
+
+
+def read_conda_env(nodes: list[Node]) -> Project:
+    """Return what conda and its pip install into one environment."""
+    dependencies = nodes[0].get("dependencies")
+    specs: list[CondaSpec] = []
+    pip: list[Pin] = []
+    indexes: list[NamedIndex] = []
+    for dependency in dependencies.list():
+        spec = conda_spec_of(dependency.text, dependency.line)
+        if spec is not None:
+            specs.append(spec)
+        for requirement in dependency.get("pip").list():
+            for _number, line in lines_of(requirement.text):
+                for found in asked_for(line, requirement.line):
+                    if isinstance(found, Pin):
+                        pip.append(found)
+                    else:
+                        indexes.append(found)
+    one_install = by_conda(specs, dependencies.line, also=tuple(pip), indexes=tuple(indexes))
+    return Project(kind="conda", installs=(one_install,))
+
+
+# pixi.toml: the dependencies of the default environment.
+
+_VERSION = re.compile(r"(?:={2,3})?[ ]{0,9}([0-9][0-9A-Za-z.]{0,40})")
+_BUILD = re.compile(r"[A-Za-z0-9_.*]{0,80}")
+_PIXI_LONGEST = 60  # chosen: names of platforms have some ten characters
+
+
+def read_pixi(content: str) -> Project:
+    """Return what conda and pip install into the default environment; features are not read."""
+    data, lines = table_of(content), content.split("\n")
+    start = line_with(lines, ("[dependencies]",))
+    specs = []
+    places = lines_of_keys(lines, start)
+    for name, value in table(data, "dependencies").items():
+        asked = value if isinstance(value, dict) else {"version": value}
+        version, build = text(asked.get("version")), text(asked.get("build"))
+        specs.append(_spec(name, version, build, places.get(name, start)))
+    pip, indexes = [], []
+    below = line_with(lines, ("[pypi-dependencies]",))
+    places = lines_of_keys(lines, below)
+    for name, value in table(data, "pypi-dependencies").items():
+        asked = value if isinstance(value, dict) else {"version": value}
+        line = places.get(name, below)
+        pip.append(Pin(name_of(name), version_of(text(asked.get("version"))), line))
+        if text(asked.get("index")):
+            indexes.append(NamedIndex(text(asked.get("index")), line, "only", (name_of(name),)))
+    if not specs and not pip:
+        return Project(kind="pixi")
+    install = by_conda(specs, start, also=tuple(pip), indexes=tuple(indexes))
+    install = msgspec.structs.replace(install, machine=_machine(data))
+    return Project(kind="pixi", installs=(install,))
+
+
+def _machine(data: dict[str, Any]) -> str:
+    """Return the processor of the platforms: whatever else there is, linux-64 is judged."""
+    platforms = texts((table(data, "workspace") or table(data, "project")).get("platforms"))
+    if not platforms or "linux-64" in platforms:
+        return ""
+    return "aarch64" if "linux-aarch64" in platforms else platforms[0][:_PIXI_LONGEST]
+
+
+def _spec(name: str, version: str, build: str, line: int) -> CondaSpec:
+    """Return a dependency of conda; of Python also the version of ``3.12.*``."""
+    if name == "python":
+        version = version.strip().removesuffix(".*")
+    exact = _VERSION.fullmatch(version.strip())
+    if exact is None or not _BUILD.fullmatch(build):
+        return CondaSpec(name_of(name), "", "", line)
+    return CondaSpec(name_of(name), exact[1], build, line)
+
+
+# uv.lock: the versions that uv has chosen.
+
+_WANTED = ("torch", "torchvision", "torchaudio")
+
+
+def read_uv_lock(content: str) -> Project:
+    """Return PyTorch's packages; a package with several versions (forks) has none for certain."""
+    data, lines = table_of(content), content.split("\n")
+    line_of = {name: line_with(lines, (f'name = "{name}"',)) for name in _WANTED}
+    pins, indexes = [], []
+    for package in tables(data.get("package")):
+        name = name_of(text(package.get("name")))
+        if name not in _WANTED:
+            continue
+        line = line_of[name]
+        pins.append(Pin(name, text(package.get("version")), line))
+        if text(package.get("version")):
+            registry = text(table(package, "source").get("registry"))
+            indexes.append(NamedIndex(registry, line, "only", (name,)))
+    if not pins:
+        return Project(kind="lock")
+    install = Install(line=pins[0].line, pins=tuple(pins), indexes=tuple(indexes), tool="lock")
+    return Project(kind="lock", installs=(install,))
+
+
+# pyproject.toml: the dependencies of the project, with the indexes of uv and Poetry.
+
+_PYPROJECT_LONGEST = (
+    200  # chosen: a range of versions has some dozens, before a pattern looks at it
+)
 _OLDEST = re.compile(r">=[ \t]{0,9}(3\.[0-9]{1,2})(?![0-9*])")
-_VERSION = re.compile(
+_PYPROJECT_VERSION = re.compile(
     r"(?:==)?[ ]{0,9}([0-9]{1,4}(?:\.[0-9]{1,4}){2,3}[A-Za-z0-9.-]{0,30}(?:\+[A-Za-z0-9.]{1,30})?)"
 )
 
 
-def read(content: str) -> Project:
+def read_pyproject(content: str) -> Project:
     """Return what every installation gets; extras and groups may exclude one another."""
     data, lines = table_of(content), content.split("\n")
     poetry = table(data, "tool", "poetry", "dependencies")
@@ -74,7 +254,7 @@ def _indexes_of_pdm(data: dict[str, Any], places: dict[str, int]) -> Iterator[Na
 
 
 def _oldest_python(specifier: str, lines: list[str]) -> Pin | None:
-    found = _OLDEST.search(specifier) if len(specifier) < _LONGEST else None
+    found = _OLDEST.search(specifier) if len(specifier) < _PYPROJECT_LONGEST else None
     if found is None:
         return None
     return Pin("python", found[1], line_with(lines, ("python", specifier)))
@@ -178,7 +358,7 @@ def _by_poetry(data: dict[str, Any], packages: dict[str, Any], lines: list[str])
             continue
         if {"markers", "platform", "python", "optional"} & set(asked):
             continue
-        found = _VERSION.fullmatch(text(asked.get("version")).strip())
+        found = _PYPROJECT_VERSION.fullmatch(text(asked.get("version")).strip())
         pins.append(Pin(name_of(name), found[1] if found else "", line))
     indexes = _indexes_of_poetry(data, lines, [pin.name for pin in pins])
     return Install(

@@ -1,11 +1,35 @@
-"""Which installs of a file are judged."""
+"""What a rule says about a line of a file, and which installs of it are judged."""
+
+import msgspec
 
 from gpucheck.describe.files.builds import FAMILY
-from gpucheck.describe.files.machines import machines_of
-from gpucheck.describe.files.model import Install, Project
-from gpucheck.describe.files.rules.complaint import FileTarget
+from gpucheck.describe.files.model import Install, Project, machines_of
+from gpucheck.facts.claims import Severity
 from gpucheck.tables import Tables
 from gpucheck.tables.gpus import GpuProducts
+
+# What a rule says about a line of a file, and what the files are meant for.
+
+
+class Complaint(msgspec.Struct, frozen=True, kw_only=True):
+    """A fault in a line; ``rule`` is a finding's slug if there is one for it."""
+
+    line: int
+    severity: Severity
+    rule: str
+    sentence: str
+    fix: str = ""
+
+
+class FileTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user says about the machine that the files are for; empty means unknown."""
+
+    gpus: tuple[str, ...] = ()
+    driver: str = ""
+    python: str = ""
+
+
+# Which installs of a file are judged.
 
 _MOST = 200
 """Of one file: nobody writes more by hand, and each costs several judgements."""

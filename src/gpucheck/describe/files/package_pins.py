@@ -5,10 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpucheck.describe.files.builds import build_with_line, has_unknown_index, torch_indexes
-from gpucheck.describe.files.model import Install, Pin, Project, Stage
-from gpucheck.describe.files.requirement import normal_version, version_of
-from gpucheck.describe.files.rules.complaint import Complaint, FileTarget
-from gpucheck.describe.files.rules.which import certain_installs, machines_for
+from gpucheck.describe.files.complaint import Complaint, FileTarget, certain_installs, machines_for
+from gpucheck.describe.files.model import Install, Pin, Project, Stage, normal_version, version_of
 from gpucheck.facts.claims import Severity
 from gpucheck.findings import package_pin_conflict
 from gpucheck.language import say
@@ -21,6 +19,7 @@ from gpucheck.tables.versions import minor, released
 
 if TYPE_CHECKING:  # imported late: packaging takes milliseconds to import
     from packaging.specifiers import SpecifierSet
+
 
 _COMPANIONS: tuple[Package, ...] = ("torchvision", "torchaudio", "torchtext")
 _ENVIRONMENTS = ("conda", "mamba", "micromamba", "uv", "pyenv", "virtualenv", "pipx", "poetry")

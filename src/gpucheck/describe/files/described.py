@@ -11,10 +11,14 @@ from gpucheck.describe.files.builds import (
     local_of,
     torch_indexes,
 )
-from gpucheck.describe.files.machines import ASSUMED
-from gpucheck.describe.files.model import Image, Install, Pin, Project, Stage
-from gpucheck.describe.files.rules.complaint import Complaint, FileTarget
-from gpucheck.describe.files.rules.which import certain_installs, final_installs, machines_for
+from gpucheck.describe.files.complaint import (
+    Complaint,
+    FileTarget,
+    certain_installs,
+    final_installs,
+    machines_for,
+)
+from gpucheck.describe.files.model import ASSUMED, Image, Install, Pin, Project, Stage
 from gpucheck.describe.judge import judge_described
 from gpucheck.describe.keys import Given, GivenError, read_words
 from gpucheck.facts.claims import Severity

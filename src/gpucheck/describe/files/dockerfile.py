@@ -7,11 +7,17 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from gpucheck.describe.files.images import image_of
-from gpucheck.describe.files.install_commands import SETTINGS, install_of, variables_in
-from gpucheck.describe.files.machines import machine_of_platform
-from gpucheck.describe.files.model import UNKNOWN, FileCommand, Image, Install, Project, Stage
-from gpucheck.describe.files.shell import Lines, commands_of
+from gpucheck.describe.files.builds import image_of
+from gpucheck.describe.files.model import (
+    UNKNOWN,
+    FileCommand,
+    Image,
+    Install,
+    Project,
+    Stage,
+    machine_of_platform,
+)
+from gpucheck.describe.files.shell import SETTINGS, Lines, commands_of, install_of, variables_in
 from gpucheck.describe.files.text import UnreadableError
 from gpucheck.language import say
 

@@ -1,1 +1,0 @@
-"""Readers of project files: one module for each kind of file."""

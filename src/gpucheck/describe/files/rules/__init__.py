@@ -1,1 +1,0 @@
-"""Rules about project files; each returns its complaints, and is silent without certainty."""
