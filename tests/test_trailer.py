@@ -14,7 +14,7 @@ from gpucheck.cluster.pages import markdown as preflight_markdown
 from gpucheck.cluster.pages import terminal as preflight_text
 from gpucheck.cluster.pages import words
 from gpucheck.engine import Report
-from gpucheck.engine.trailer import MARK, Trailer, parse, start_of, trailer
+from gpucheck.engine.report import MARK, Trailer, parse, start_of, trailer
 from gpucheck.findings import all_rules
 from gpucheck.output import markdown, terminal, ticket_text
 from gpucheck.ticket import ticket_reply

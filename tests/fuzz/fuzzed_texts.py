@@ -10,7 +10,7 @@ from fuzz_target import Target
 from rules_support import TABLES
 
 from gpucheck.engine import Report
-from gpucheck.engine.trailer import parse, trailer
+from gpucheck.engine.report import parse, trailer
 from gpucheck.language import speaking
 from gpucheck.log_patterns.encoding import Decoder
 from gpucheck.log_patterns.loading import all_messages

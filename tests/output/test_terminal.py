@@ -11,7 +11,7 @@ from each import each
 from selftest_facts import failed, ran, result
 
 from gpucheck.engine import Report
-from gpucheck.engine.trailer import MARK
+from gpucheck.engine.report import MARK
 from gpucheck.facts.claims import CommandClass, Confidence, Fix, Severity
 from gpucheck.facts.driver import Nvml, NvmlGpu
 from gpucheck.facts.libraries import CudaLibraries, CudaLibrary, LoadedLibrary, Loading

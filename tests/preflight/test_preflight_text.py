@@ -18,7 +18,7 @@ from gpucheck.cluster.pages import junit as preflight_junit
 from gpucheck.cluster.pages import markdown as preflight_markdown
 from gpucheck.cluster.pages import words
 from gpucheck.cluster.pages.terminal import render
-from gpucheck.engine.trailer import MARK
+from gpucheck.engine.report import MARK
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Culprit, RankOutcome

@@ -9,8 +9,18 @@ claims that there are.
 from gpucheck.engine.ask import CheckResult, ask_each, sections_behind, supply
 from gpucheck.engine.diagnosis import Diagnosis, combine, diagnose
 from gpucheck.engine.gpu_words import GpuVerdict, worst
-from gpucheck.engine.report import FailOn, Report, Verdict, counts, judge_machine, make_report
-from gpucheck.engine.verdict import OpenQuestion, open_questions, questions_about_gpus, untested
+from gpucheck.engine.report import (
+    FailOn,
+    OpenQuestion,
+    Report,
+    Verdict,
+    counts,
+    judge_machine,
+    make_report,
+    open_questions,
+    questions_about_gpus,
+    untested,
+)
 
 __all__ = [
     "CheckResult",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from gpucheck._about import VERSION
 from gpucheck.derived.gpus import is_passed_on
 from gpucheck.engine import Report
-from gpucheck.engine.trailer import trailer
+from gpucheck.engine.report import trailer
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.driver import CudaDriver, Driver, NvidiaSmi, Nvml
 from gpucheck.facts.pasted import Pasted

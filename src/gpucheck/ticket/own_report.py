@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from gpucheck.engine import Report
-from gpucheck.engine.trailer import MARK, MOST_LINES, Trailer, parse, start_of
+from gpucheck.engine.report import MARK, MOST_LINES, Trailer, parse, start_of
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.snapshot import REPORT_SCHEMA, SCHEMA
 from gpucheck.findings import all_rules

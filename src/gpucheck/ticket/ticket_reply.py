@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from gpucheck.engine import OpenQuestion, Report
-from gpucheck.engine.trailer import trailer
+from gpucheck.engine.report import trailer
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.driver import Nvml
 from gpucheck.facts.pasted import Pasted

@@ -10,7 +10,7 @@ from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import ExitStatus, pack
 from gpucheck.cluster.session import ORDER
 from gpucheck.engine import Verdict
-from gpucheck.engine.trailer import trailer
+from gpucheck.engine.report import trailer
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Bandwidth, Culprit, RankOutcome
 from gpucheck.findings import all_rules
