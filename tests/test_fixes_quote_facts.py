@@ -25,7 +25,7 @@ from gpucheck.facts import Section
 from gpucheck.facts.preflight import Culprit, OwnFailure, Preflight, RankOutcome, culprit_data
 from gpucheck.facts.selftests import SelfTest
 from gpucheck.facts.snapshot import decode
-from gpucheck.findings.witnesses.selftest_ranks import MEETING
+from gpucheck.findings.witnesses.selftest_says import MEETING
 from gpucheck.language import plain
 
 pytestmark = pytest.mark.every_finding

@@ -14,7 +14,7 @@ from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.facts.system import LimitsOfProcess
 from gpucheck.findings.form import Finding
-from gpucheck.findings.witnesses import selftest_ranks
+from gpucheck.findings.witnesses import selftest_says
 from gpucheck.selftests.outcome import settled
 from gpucheck.worker import groups
 
@@ -225,4 +225,4 @@ def test_where_all_ranks_die_there_is_none_to_name() -> None:
 
 
 def test_the_stage_of_the_meeting_is_the_worker_s() -> None:
-    assert f'bench.stage(say("{selftest_ranks.MEETING}"))' in inspect.getsource(groups)
+    assert f'bench.stage(say("{selftest_says.MEETING}"))' in inspect.getsource(groups)

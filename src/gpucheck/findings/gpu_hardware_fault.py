@@ -36,8 +36,7 @@ from gpucheck.facts.driver import CudaDriver, KernelLog, Nvml, NvmlGpu, XidEvent
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.system import Environment
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, OnGpu, Rule
-from gpucheck.findings.witnesses.age import with_age
-from gpucheck.findings.witnesses.nvswitch_errors import NvswitchErrors
+from gpucheck.findings.witnesses.kernel_log import NvswitchErrors, with_age
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
 from gpucheck.language import in_turn, phrase, say, say_many
 from gpucheck.tables.error_codes import CudaErrors, NvmlErrors, XidRow, Xids

@@ -20,7 +20,7 @@ from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.driver import KernelLog, OomKill
 from gpucheck.facts.system import System
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
-from gpucheck.findings.witnesses.age import with_age
+from gpucheck.findings.witnesses.kernel_log import with_age
 from gpucheck.language import say
 
 RULE = Rule(

@@ -36,7 +36,7 @@ from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.driver import KernelLog
 from gpucheck.facts.system import Environment, Network, RdmaPort
 from gpucheck.findings.form import Hit, InPreflight, Judgement, Rule
-from gpucheck.findings.witnesses.age import with_age
+from gpucheck.findings.witnesses.kernel_log import with_age
 from gpucheck.language import say, say_many
 
 RULE = Rule(

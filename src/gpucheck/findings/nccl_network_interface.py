@@ -28,7 +28,7 @@ from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.driver import KernelLog
 from gpucheck.facts.system import Environment, Network
 from gpucheck.findings.form import Hit, InPreflight, Judgement, Rule
-from gpucheck.findings.witnesses.age import with_age
+from gpucheck.findings.witnesses.kernel_log import with_age
 from gpucheck.language import listed, say, say_many
 
 RULE = Rule(

@@ -23,7 +23,7 @@ init_process_group, or let all ranks wait at a barrier of a CPU group (gloo).
 
 from gpucheck.facts.claims import Severity
 from gpucheck.findings.form import Hit, InPreflight, Rule
-from gpucheck.findings.witnesses.selftest_ranks import SelfTestRanks
+from gpucheck.findings.witnesses.selftest_says import SelfTestRanks
 from gpucheck.language import say
 
 RULE = Rule(

@@ -25,7 +25,7 @@ the flight recorder log every collective.
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.preflight import ProcessState
 from gpucheck.findings.form import Hit, InPreflight, Rule
-from gpucheck.findings.witnesses.selftest_ranks import SelfTestRanks
+from gpucheck.findings.witnesses.selftest_says import SelfTestRanks
 from gpucheck.language import say
 
 _AGAIN = "gpucheck preflight"

@@ -17,7 +17,7 @@ all nodes.
 
 from gpucheck.facts.claims import Severity
 from gpucheck.findings.form import Hit, InPreflight, Rule
-from gpucheck.findings.witnesses.selftest_ranks import SelfTestRanks
+from gpucheck.findings.witnesses.selftest_says import SelfTestRanks
 from gpucheck.language import say
 
 RULE = Rule(

@@ -1,4 +1,4 @@
-"""What the SXids of the kernel's log say about the NVSwitches."""
+"""What the kernel's log says: the SXids of NVSwitches, and how long ago something was."""
 
 from gpucheck.advice import DriverFixes
 from gpucheck.derived.surroundings import Surroundings
@@ -6,9 +6,24 @@ from gpucheck.facts.base import Derived
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.driver import CudaDriver, KernelLog, Nvml, SxidEvent
 from gpucheck.findings.form import Hit
-from gpucheck.findings.witnesses.age import with_age
 from gpucheck.language import Sentence, say
 from gpucheck.tables.sxids import SxidRow, Sxids
+
+# How long ago something happened, for a headline.
+
+_HOUR, _MINUTE = 3600, 60  # seconds
+
+
+def with_age(headline: str, seconds: float) -> str:
+    """Add to a headline how long ago it happened."""
+    if seconds >= 2 * _HOUR:
+        hours = int(seconds // _HOUR)
+        return say("{headline}, {hours} hours ago", headline=headline, hours=hours)
+    minutes = max(int(seconds // _MINUTE), 1)
+    return say("{headline}, {minutes} min ago", headline=headline, minutes=minutes)
+
+
+# What the SXids of the kernel's log say about the NVSwitches.
 
 _LONG_AGO = 24 * 3600.0  # as with Xids: GPUs that answer a day later are no emergency
 _LINKS = "nvidia-smi nvlink --status"
