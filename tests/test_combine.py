@@ -4,7 +4,7 @@ from rules_support import TABLES, snapshot
 
 from gpucheck.engine import CheckResult, Diagnosis, combine
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.request import Pasted
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.findings.form import Check, Claim, Hit, Outcome, Rule, Weight
 

@@ -12,7 +12,7 @@ from rules_support import snapshot
 
 from gpucheck.facts import Section
 from gpucheck.facts.driver import CudaDevice, CudaDriver, MigDevice, Nvml, NvmlGpu
-from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.request import Pasted
 from gpucheck.facts.snapshot import all_sections
 from gpucheck.facts.system import HIDDEN, Environment, System
 from gpucheck.facts.torch import Interpreter

@@ -12,7 +12,7 @@ from each import each
 
 from gpucheck import cli
 from gpucheck.facts import Answer
-from gpucheck.interface import own_tables
+from gpucheck.interface import with_tables
 from gpucheck.interface.with_tables import open_tables
 from gpucheck.machine import data_folder, package_index
 from gpucheck.tables import tables_dir
@@ -162,14 +162,14 @@ def test_tables_of_another_gpucheck_do_not_count(
     sets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert run("update", saved(tmp_path, packed(with_version("2031.1.2")))).exit_code == 0
-    monkeypatch.setattr(own_tables, "VERSION", "99.0")
-    assert own_tables.updated_tables() is None
+    monkeypatch.setattr(with_tables, "VERSION", "99.0")
+    assert with_tables.updated_tables() is None
     assert open_tables(None).version == BUILT_IN
     monkeypatch.undo()
     monkeypatch.setenv("XDG_DATA_HOME", str(sets.parent.parent))
     for said in ("junk", "../.. 0.1.0", "2031.1.2-000000000000 0.1.0", "\xff"):
         (sets / "current").write_text(said, encoding="latin-1")
-        assert own_tables.updated_tables() is None, said
+        assert with_tables.updated_tables() is None, said
 
 
 def test_tables_that_became_unreadable_name_the_way_back(sets: Path, tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_where_the_data_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     monkeypatch.delenv("HOME")
     monkeypatch.delenv("USERPROFILE", raising=False)
     assert data_folder.data_folder() == ""
-    assert own_tables.updated_tables() is None
+    assert with_tables.updated_tables() is None
     refused = run("update", saved(tmp_path, packed(with_version("2031.1.2"))))
     assert refused.exit_code == 2
     assert "XDG_DATA_HOME" in refused.stderr

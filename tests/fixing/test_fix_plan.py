@@ -9,8 +9,7 @@ from gpucheck.engine import Report
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.findings.form import Finding
 from gpucheck.fixing.permitted import Place
-from gpucheck.fixing.plan import FixPlan, plan
-from gpucheck.fixing.projects import EnvironmentProject, project_of
+from gpucheck.fixing.plan import EnvironmentProject, FixPlan, plan, project_of
 
 PLACE = Place(
     python="/env/bin/python", prefix="/env", packages=("/env/lib",), scripts="/env/bin",

@@ -9,9 +9,16 @@ from typing import Any
 import pytest
 
 from gpucheck.fixing import journal as journals
-from gpucheck.fixing import state
 from gpucheck.fixing.carrying_out import ForeignJournalError, go_back, start_again
-from gpucheck.fixing.journal import Journal, JournalStep
+from gpucheck.fixing.journal import (
+    Journal,
+    JournalStep,
+    NotRestoredError,
+    extra_space,
+    forget_old,
+    keep,
+    restore,
+)
 from gpucheck.fixing.permitted import Command, Place
 
 Tree = dict[str, bytes | str]
@@ -74,7 +81,7 @@ def kept(base: Path, *, links: bool = True) -> tuple[Path, Journal]:
     place = environment(base)
     folder = journals.new_folder(place, "1")
     journal = Journal(place=place, steps=[], links=links)
-    state.keep(folder, journal)
+    keep(folder, journal)
     journal.status = "running"
     journals.write(folder, journal)
     return folder, journal
@@ -96,9 +103,9 @@ def test_the_copy_takes_no_space_until_files_are_replaced(tmp_path: Path) -> Non
     library = Path(journal.place.packages[0]) / "torch/lib/libtorch.so"
     (copy,) = folder.glob("copy/*/torch/lib/libtorch.so")
     assert copy.samefile(library)
-    before = state.extra_space(folder)
+    before = extra_space(folder)
     library.unlink()
-    assert state.extra_space(folder) > before
+    assert extra_space(folder) > before
 
 
 class Killed(BaseException):
@@ -151,7 +158,7 @@ def test_the_way_back_survives_a_kill_at_every_rename(tmp_path: Path) -> None:
 def test_a_file_that_was_written_into_is_told(tmp_path: Path) -> None:
     folder, journal = kept(tmp_path)
     (Path(journal.place.packages[0]) / "single.py").write_text("into the link")
-    with pytest.raises(state.NotRestoredError, match=r"single\.py"):
+    with pytest.raises(NotRestoredError, match=r"single\.py"):
         go_back(folder, journal)
 
 
@@ -161,7 +168,7 @@ def test_two_states_stay_and_never_an_empty_one(tmp_path: Path) -> None:
         folder = journals.new_folder(journal.place, number)
         journal.status = "planned" if number == "3" else "done"
         journals.write(folder, journal)
-    state.forget_old(journal.place, folder)
+    forget_old(journal.place, folder)
     assert [path.name for path in journals.folders(journal.place)] == ["fix-4", "fix-2"]
 
 
@@ -173,7 +180,7 @@ def test_a_journal_of_somebody_else_moves_and_runs_nothing(tmp_path: Path) -> No
     files = folder / "files.json"
     good = files.read_text()
     files.write_text(good.replace('"folders":{', f'"folders":{{"{outside}":{{}},', 1))
-    with pytest.raises(state.NotRestoredError, match="home"):
+    with pytest.raises(NotRestoredError, match="home"):
         go_back(folder, journal)
     assert (outside / "thesis").exists()
     files.write_text(good)
@@ -197,10 +204,10 @@ def test_what_did_not_change_is_not_moved(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     folder.mkdir()
     journal = Journal(place=place, steps=[], links=True)
-    state.keep(folder, journal)
+    keep(folder, journal)
     torch = tmp_path / "env/lib/site-packages/torch"
     before = torch.stat().st_ino
     (tmp_path / "env/lib/site-packages/new.py").write_text("new")
-    state.restore(folder, journal)
+    restore(folder, journal)
     assert torch.stat().st_ino == before
     assert not (tmp_path / "env/lib/site-packages/new.py").exists()

@@ -12,9 +12,8 @@ from rules_support import TABLES
 from gpucheck.engine import Report
 from gpucheck.engine.report import parse, trailer
 from gpucheck.language import speaking
-from gpucheck.log_patterns.encoding import Decoder
 from gpucheck.log_patterns.loading import all_messages
-from gpucheck.log_patterns.text import Line, Text
+from gpucheck.log_patterns.text import Decoder, Line, Text
 from gpucheck.output import json_text, markdown, terminal, ticket_text
 from gpucheck.output.html import report as html_report
 from gpucheck.ticket import ticket_reply

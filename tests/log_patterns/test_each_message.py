@@ -13,8 +13,7 @@ from gpucheck.findings import all_rules
 from gpucheck.log_patterns.form import FindingMessages, Message, compiled
 from gpucheck.log_patterns.loading import AUTHORED, all_messages
 from gpucheck.log_patterns.matcher import candidates
-from gpucheck.log_patterns.text import Line, Text
-from gpucheck.log_patterns.word_index import runs
+from gpucheck.log_patterns.text import Line, Text, runs
 
 pytestmark = pytest.mark.every_finding
 

@@ -4,8 +4,7 @@ import random
 
 from each import each
 
-from gpucheck.log_patterns.text import Line, Text
-from gpucheck.log_patterns.word_index import runs
+from gpucheck.log_patterns.text import Line, Text, runs
 
 LOG = """\
 step 118 | loss 2.31 | 172.17.0.2

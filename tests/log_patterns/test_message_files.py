@@ -8,7 +8,7 @@ from each import each
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.log_patterns.form import Condition, FactCondition, KnownFacts, Strength, compiled
 from gpucheck.log_patterns.loading import MessagesError, messages_of, read_toml
-from gpucheck.log_patterns.named_conditions import holds
+from gpucheck.log_patterns.matcher import holds
 
 HEAD = """\
 [condition.in-a-container]

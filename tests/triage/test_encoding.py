@@ -9,7 +9,7 @@ import pytest
 from each import each
 
 from gpucheck import triage
-from gpucheck.log_patterns.encoding import Decoder, Transcoded, utf_16
+from gpucheck.log_patterns.text import Decoder, Transcoded, utf_16
 from gpucheck.ticket.intake import HEAD, Intake
 
 CAUSE = ("driver-library-mismatch",)

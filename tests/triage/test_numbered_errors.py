@@ -7,7 +7,7 @@ import pytest
 from each import each
 
 from gpucheck import triage
-from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.request import Pasted
 from gpucheck.tables import Tables
 from gpucheck.tables.error_codes import CudaErrorRow, CudaErrors
 from gpucheck.ticket.cuda_errors import meant, with_names

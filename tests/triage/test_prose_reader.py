@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpucheck import triage
-from gpucheck.facts.pasted import Lead, Pasted
+from gpucheck.facts.request import Lead, Pasted
 from gpucheck.facts.snapshot import decode
 from gpucheck.language import speaking
 from gpucheck.output import ticket_text

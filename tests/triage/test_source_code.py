@@ -7,7 +7,7 @@ import pytest
 from each import each
 
 from gpucheck import triage
-from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.request import Pasted
 from gpucheck.log_patterns.loading import all_messages
 from gpucheck.log_patterns.source_code import is_code, is_statement
 from gpucheck.log_patterns.text import Line, Text

@@ -10,8 +10,8 @@ from gpucheck.derived import Derived
 from gpucheck.derived.surroundings import Cluster
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.driver import Nvml
-from gpucheck.facts.pasted import Pasted
 from gpucheck.facts.preflight import Preflight
+from gpucheck.facts.request import Pasted
 from gpucheck.facts.system import Container, System
 from gpucheck.language import in_series, in_turn, say, say_many
 

@@ -18,14 +18,14 @@ from pathlib import Path
 import msgspec
 
 from gpucheck.interface.errors import RefusedError, UsageError, printable, words_of
-from gpucheck.interface.own_tables import (
+from gpucheck.interface.with_tables import (
     current_file,
     is_name,
     named,
+    refuse_broken,
     sets_folder,
     updated_tables,
 )
-from gpucheck.interface.with_tables import refuse_broken
 from gpucheck.language import say
 from gpucheck.tables import Tables, TablesError
 from gpucheck.tables.base import LARGEST_FILE

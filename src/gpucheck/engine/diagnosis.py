@@ -24,7 +24,7 @@ from gpucheck.engine.ask import CheckResult, ask_each, supply, tables_behind
 from gpucheck.engine.gpu_words import Blamed
 from gpucheck.facts import UnknownFactError, builtins
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.request import Pasted
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import Container

@@ -16,8 +16,7 @@ from gpucheck.facts import UnknownFactError, builtins, known
 from gpucheck.facts.base import NOT_RECORDED
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.libraries import Loading
-from gpucheck.facts.pasted import Pasted
-from gpucheck.facts.request import Request
+from gpucheck.facts.request import Pasted, Request
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.facts.snapshot import REPORT_SCHEMA, Snapshot
 from gpucheck.facts.torch import TorchBuild

@@ -10,7 +10,7 @@ import msgspec
 
 from gpucheck.facts.claims import Confidence, Fix, Restart, Severity
 from gpucheck.language import Sentence
-from gpucheck.log_patterns.word_index import runs
+from gpucheck.log_patterns.text import runs
 
 _COMMON = frozenset(
     [

@@ -8,8 +8,7 @@ from gpucheck.engine import Report
 from gpucheck.engine.report import trailer
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.driver import CudaDriver, Driver, NvidiaSmi, Nvml
-from gpucheck.facts.pasted import Pasted
-from gpucheck.facts.request import Recorded, Request
+from gpucheck.facts.request import Pasted, Recorded, Request
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import Environment, Pci, System

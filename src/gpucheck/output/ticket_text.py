@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gpucheck.engine import Report
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.driver import CudaDriver
-from gpucheck.facts.pasted import Pasted, Taken
+from gpucheck.facts.request import Pasted, Taken
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Evidence, Finding
 from gpucheck.language import in_series, in_turn, listed, say, say_many

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from gpucheck.facts import Section
-from gpucheck.facts.pasted import Failed, Pasted, Sign, Taken
+from gpucheck.facts.request import Failed, Pasted, Sign, Taken
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot, all_sections
 from gpucheck.language import say
 from gpucheck.log_patterns.loading import all_messages

@@ -16,7 +16,7 @@ import msgspec
 from gpucheck.engine import Report
 from gpucheck.facts.streams import Rejoined
 from gpucheck.language import in_series, say, say_many
-from gpucheck.log_patterns.encoding import Decoder, Transcoded, utf_16
+from gpucheck.log_patterns.text import Decoder, Transcoded, utf_16
 from gpucheck.tables import Tables
 from gpucheck.ticket.given import Given, IntakeError, opened
 from gpucheck.ticket.intake import HEAD, Intake

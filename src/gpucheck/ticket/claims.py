@@ -6,7 +6,7 @@ import msgspec
 
 from gpucheck.engine import CheckResult
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.pasted import Failed, Pasted
+from gpucheck.facts.request import Failed, Pasted
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Claim, Hit, Weight
 from gpucheck.language import say

@@ -8,7 +8,7 @@ of, the second reader reads (``prose_reader``).
 import re
 from collections.abc import Sequence
 
-from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.request import Pasted
 from gpucheck.language import say
 from gpucheck.log_patterns.matcher import names_a_part
 from gpucheck.log_patterns.roles import PRINTED, Role, role_of

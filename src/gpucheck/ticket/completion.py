@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from gpucheck.facts.base import Draft
 from gpucheck.facts.driver import Nvml
 from gpucheck.facts.numbers import whole_number
-from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.request import Pasted
 from gpucheck.facts.system import Environment, Pci, System
 from gpucheck.facts.torch import TorchBuild
 from gpucheck.language import say

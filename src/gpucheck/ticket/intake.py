@@ -20,9 +20,8 @@ import msgspec
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.streams import Reads, Rejoined
 from gpucheck.language import say
-from gpucheck.log_patterns.encoding import UTF_8, Decoder, Transcoded, utf_16
 from gpucheck.log_patterns.matcher import candidates
-from gpucheck.log_patterns.text import Line, Text
+from gpucheck.log_patterns.text import UTF_8, Decoder, Line, Text, Transcoded, utf_16
 from gpucheck.ticket.given import (
     SCHEMAS,
     SNIFF,

@@ -17,7 +17,7 @@ from gpucheck.engine import (
 )
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.driver import CudaDriver, Nvml
-from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.request import Pasted
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import System
 from gpucheck.facts.torch import TorchBuild

@@ -5,7 +5,7 @@ from typing import Literal
 
 from gpucheck.engine import Report
 from gpucheck.engine.report import Owner
-from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.request import Pasted
 from gpucheck.findings import all_rules
 
 _NOT_OF_ENVIRONMENT = ("code", "other")

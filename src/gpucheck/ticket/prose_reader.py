@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 
 import msgspec
 
-from gpucheck.facts.pasted import Lead
+from gpucheck.facts.request import Lead
 from gpucheck.ticket.owner import accuses
 
 PLACES = 1 << 14

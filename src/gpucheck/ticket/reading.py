@@ -8,7 +8,7 @@ import msgspec
 
 from gpucheck.facts import Section
 from gpucheck.facts.driver import Nvml
-from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.request import Pasted
 from gpucheck.findings import all_rules
 from gpucheck.log_patterns.form import Strength
 from gpucheck.log_patterns.matcher import Match, names_a_part, search

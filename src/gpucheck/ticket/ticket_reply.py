@@ -10,7 +10,7 @@ from gpucheck.engine import OpenQuestion, Report
 from gpucheck.engine.report import trailer
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.driver import Nvml
-from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.request import Pasted
 from gpucheck.facts.system import System
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding

@@ -6,7 +6,7 @@ from readers_support import Read
 
 from gpucheck.facts.driver import CudaDriver, Nvml
 from gpucheck.facts.libraries import Toolkits
-from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.request import Pasted
 from gpucheck.facts.system import System
 from gpucheck.facts.torch import Interpreter, Packages, TorchBuild
 

@@ -4,7 +4,7 @@ import pytest
 from each import each
 from readers_support import Read
 
-from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.request import Pasted
 from gpucheck.facts.torch import TorchBuild
 
 NOT_FOUND = "ERROR: No matching distribution found for torch==1.7.1"

@@ -7,7 +7,7 @@ from readers_support import Read
 
 from gpucheck.facts.driver import Nvml
 from gpucheck.facts.libraries import Toolkits
-from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.request import Pasted
 from gpucheck.facts.system import LimitsOfProcess
 from gpucheck.facts.torch import TorchBuild
 

@@ -187,7 +187,7 @@ def _answers(source: BinaryIO, tables: "Tables") -> Iterator[str]:
 def _in_utf_8(source: BinaryIO) -> BinaryIO:
     """Return a stream of UTF-8: in UTF-16, which Windows PowerShell writes, no byte ends a line."""
     from gpucheck.facts.streams import ReadOnce, Rejoined  # noqa: PLC0415
-    from gpucheck.log_patterns.encoding import Transcoded, utf_16  # noqa: PLC0415
+    from gpucheck.log_patterns.text import Transcoded, utf_16  # noqa: PLC0415
 
     given = ReadOnce(source)
     head = given.read(_HEAD)

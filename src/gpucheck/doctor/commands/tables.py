@@ -13,9 +13,9 @@ from gpucheck.interface.options import (
     output_options_with,
     tables_before,
 )
-from gpucheck.interface.own_tables import updated_tables
 from gpucheck.interface.spelling import CommandGroup, OneOf, meant, there_are, with_hint
 from gpucheck.interface.text import colored, page_width, printable, write_out
+from gpucheck.interface.with_tables import updated_tables
 from gpucheck.language import in_series, say, spoken
 
 if TYPE_CHECKING:  # imported late: --help does not need them

@@ -270,7 +270,7 @@ def _lines(result: SelfTest) -> list[tuple[str, str]]:
 def _match(message: "Message", lines: list[tuple[str, str]]) -> _Match | None:
     """Return the first line that it matches."""
     from gpucheck.log_patterns.form import compiled  # noqa: PLC0415  # see above
-    from gpucheck.log_patterns.named_conditions import holds  # noqa: PLC0415  # see above
+    from gpucheck.log_patterns.matcher import holds  # noqa: PLC0415  # see above
 
     pattern = compiled(message.pattern)
     for field, line in lines:

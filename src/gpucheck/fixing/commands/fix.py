@@ -23,8 +23,7 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.fixing.journal import Journal, JournalStep
     from gpucheck.fixing.permitted import Place
-    from gpucheck.fixing.plan import FixPlan
-    from gpucheck.fixing.projects import EnvironmentProject
+    from gpucheck.fixing.plan import EnvironmentProject, FixPlan
     from gpucheck.machine.changing import Lock
 
 _NOTHING_RUN = 2  # exit status: docs/architecture.md, 1.2
@@ -113,9 +112,11 @@ class _Run:
                 say("--lock needs a project of uv or poetry, and that tool on PATH.")
             )
         if not self._json:
-            from gpucheck.fixing import words  # noqa: PLC0415
+            from gpucheck.fixing import carrying_out  # noqa: PLC0415
 
-            self._write(words.plan_text(report, made, self._place, self._project, **self._look()))
+            self._write(
+                carrying_out.plan_text(report, made, self._place, self._project, **self._look())
+            )
         as_check = report.exit_status(self._options["fail_on"])
         if self._options["dry_run"] or not made.steps or self._place is None:
             self._write_document(report, made)
@@ -128,7 +129,7 @@ class _Run:
 
     def _look_around(self, snapshot: "Snapshot") -> None:
         from gpucheck.fixing.permitted import RefusedPlaceError, place_of  # noqa: PLC0415
-        from gpucheck.fixing.projects import project_of  # noqa: PLC0415
+        from gpucheck.fixing.plan import project_of  # noqa: PLC0415
 
         try:
             self._place = place_of(snapshot)
@@ -177,8 +178,9 @@ class _Run:
         return lock
 
     def _carried_out(self, report: "Report", made: "FixPlan", place: "Place") -> int:
-        from gpucheck.fixing import carrying_out, state  # noqa: PLC0415
+        from gpucheck.fixing import carrying_out  # noqa: PLC0415
         from gpucheck.fixing import journal as journals  # noqa: PLC0415
+        from gpucheck.fixing.journal import forget_old  # noqa: PLC0415
 
         lock = self._lock(place)
         journal = self._new_journal(made, place)
@@ -195,20 +197,19 @@ class _Run:
             raise UsageRefusedError(
                 say("The state could not be kept, so nothing was changed: {error}", error=error)
             ) from error
-        state.forget_old(place, folder)
+        forget_old(place, folder)
         return self._to_the_end(folder, journal, lock, report, made)
 
     def _new_journal(self, made: "FixPlan", place: "Place") -> "Journal":
         """Return the journal of a new run; say before anybody is asked if there is no way back."""
-        from gpucheck.fixing import state  # noqa: PLC0415
-        from gpucheck.fixing.journal import Journal  # noqa: PLC0415
+        from gpucheck.fixing.journal import Journal, can_link, size_of  # noqa: PLC0415
 
-        links = state.can_link(place)
+        links = can_link(place)
         kept = True
         if not links:
             from gpucheck.output.words import size  # noqa: PLC0415
 
-            need, space = state.size_of(place), open_host(None).space(place.prefix).value
+            need, space = size_of(place), open_host(None).space(place.prefix).value
             # Half of what is free stays for the packages themselves.
             kept = space is not None and space.free > 2 * need
             echo(
@@ -240,11 +241,8 @@ class _Run:
         made: "FixPlan | None",
     ) -> int:
         """Run what is planned, check again, and offer the way back."""
-        from gpucheck.fixing import (  # noqa: PLC0415
-            carrying_out,
-            state,
-            words,
-        )
+        from gpucheck.fixing import carrying_out  # noqa: PLC0415
+        from gpucheck.fixing.journal import extra_space  # noqa: PLC0415
         from gpucheck.fixing.plan import FixPlan  # noqa: PLC0415
 
         with _telling_where(journal):
@@ -256,9 +254,9 @@ class _Run:
                 _put_back(folder, journal)
                 outcome = msgspec.structs.replace(outcome, undone=True)
         if not self._json:
-            space = state.extra_space(folder)
+            space = extra_space(folder)
             look = self._look()
-            self._write(words.outcome_text(outcome, folder, space, journal, **look))
+            self._write(carrying_out.outcome_text(outcome, folder, space, journal, **look))
         self._write_document(
             report or after, made or FixPlan(steps=(), left=()), steps=journal.steps,
             state=None if outcome.undone else folder, outcome=outcome,
@@ -373,21 +371,22 @@ class _Run:
         if not self._json:
             return
         from gpucheck.facts import builtins  # noqa: PLC0415
-        from gpucheck.fixing import words  # noqa: PLC0415
+        from gpucheck.fixing import carrying_out  # noqa: PLC0415
         from gpucheck.output.json_text import json_text  # noqa: PLC0415
 
-        document = words.document(
+        document = carrying_out.document(
             report, made, self._place, self._project, refused=self._refused, **more
         )
         self._write(json_text(builtins(document)))
 
 
 def _put_back(folder: Path, journal: "Journal") -> None:
-    from gpucheck.fixing import carrying_out, state  # noqa: PLC0415
+    from gpucheck.fixing import carrying_out  # noqa: PLC0415
+    from gpucheck.fixing.journal import NotRestoredError  # noqa: PLC0415
 
     try:
         carrying_out.go_back(folder, journal)
-    except (state.NotRestoredError, OSError) as error:
+    except (NotRestoredError, OSError) as error:
         raise UsageRefusedError(
             say("Not everything could be put back: {error}", error=error)
         ) from error
@@ -405,7 +404,7 @@ def _telling_where(journal: "Journal") -> Iterator[None]:
 
 def _stopped(journal: "Journal") -> str:
     """Return where a run stopped, and how to go on."""
-    from gpucheck.fixing.words import again  # noqa: PLC0415
+    from gpucheck.fixing.carrying_out import again  # noqa: PLC0415
 
     commands = {
         "go_on": again(journal.place, "--continue"),

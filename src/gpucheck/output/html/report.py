@@ -6,7 +6,7 @@ import msgspec
 
 from gpucheck.engine import Report
 from gpucheck.facts.claims import Severity
-from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.request import Pasted
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import System

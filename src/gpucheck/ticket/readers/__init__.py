@@ -16,8 +16,7 @@ from collections.abc import Callable
 import msgspec
 
 from gpucheck._about import modules_of
-from gpucheck.log_patterns.text import Text
-from gpucheck.log_patterns.word_index import ByPiece
+from gpucheck.log_patterns.text import ByPiece, Text
 from gpucheck.ticket.readers.base import Machine
 
 

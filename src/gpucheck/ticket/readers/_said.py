@@ -4,7 +4,7 @@ import re
 
 from gpucheck.facts.driver import CudaDriver, Nvml, NvmlGpu
 from gpucheck.facts.libraries import Compiler, Toolkit, Toolkits
-from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.request import Pasted
 from gpucheck.facts.system import LimitsOfProcess, System
 from gpucheck.facts.torch import Distribution, Interpreter, Packages, TorchBuild
 from gpucheck.language import say

@@ -7,7 +7,7 @@ was seen to work.
 
 import re
 
-from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.request import Pasted
 from gpucheck.facts.system import HIDDEN, OTHER_NAMES, PATH_NAMES
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from gpucheck.facts.driver import Nvml
-from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.request import Pasted
 from gpucheck.facts.system import Pci, PciGpu, System
 from gpucheck.facts.torch import TorchBuild
 from gpucheck.language import say
