@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from left_behind import heed_signals
 
-from gpucheck.machine import lifeline
+from gpucheck.machine import process_end
 from gpucheck.machine.children import Children, Done, Said, Tell
 from gpucheck.machine.supervised import is_running
 
@@ -257,9 +257,9 @@ def test_a_child_whose_parent_is_gone_does_not_begin() -> None:
     pid = os.fork()
     if pid == 0:
         try:
-            lifeline.end_with_parent()  # no child of ours: nothing happens
-            lifeline.is_child_of(1 << 30)
-            lifeline.end_with_parent()
+            process_end.end_with_parent()  # no child of ours: nothing happens
+            process_end.is_child_of(1 << 30)
+            process_end.end_with_parent()
         finally:
             os._exit(7)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1

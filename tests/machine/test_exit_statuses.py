@@ -5,7 +5,7 @@ from each import each
 
 from gpucheck.facts import Answer
 from gpucheck.machine import LiveHost, Ran
-from gpucheck.machine.exit_statuses import exit_status
+from gpucheck.machine.process_end import exit_status
 from gpucheck.machine.target import ask
 from gpucheck.machine.worker_pool.process import worker_exit
 

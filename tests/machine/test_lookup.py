@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from each import each
 
-from gpucheck.machine.lookup import matching, which
+from gpucheck.machine.paths import matching, which
 
 NAMES = (
     "libcuda.so", "libcuda.so.1", "libcuda.so.535.54.03", "libcudart.so.12", ".hidden.so",

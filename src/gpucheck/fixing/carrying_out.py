@@ -26,8 +26,8 @@ from gpucheck.fixing.plan import (
 )
 from gpucheck.language import in_series, say, say_many
 from gpucheck.machine import LiveHost
-from gpucheck.machine.changing import Lock
-from gpucheck.machine.changing import change as run_change
+from gpucheck.machine.commands import Lock
+from gpucheck.machine.commands import change as run_change
 from gpucheck.output.blocks import Commands, SectionBlock, Words
 from gpucheck.output.layout import Page
 from gpucheck.output.summary import verdict

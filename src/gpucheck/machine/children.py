@@ -26,8 +26,8 @@ import msgspec
 from gpucheck.facts.ending_signals import ENDING, held, let_through
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
-from gpucheck.machine import lifeline
-from gpucheck.machine.exit_statuses import signal_name
+from gpucheck.machine import process_end
+from gpucheck.machine.process_end import signal_name
 
 if sys.platform != "win32":
     import resource  # here once, rather than in every child
@@ -400,7 +400,7 @@ def _be_child(handle: int, work: Work, parent: int) -> NoReturn:
     status = 1
     try:
         os.setsid()
-        lifeline.is_child_of(parent)
+        process_end.is_child_of(parent)
         null = nothing()
         for stream in (0, 1, 2):
             os.dup2(null, stream)

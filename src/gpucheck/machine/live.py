@@ -17,7 +17,7 @@ from gpucheck.facts.base import message_of
 from gpucheck.facts.driver import OpenResult
 from gpucheck.facts.system import OsFamily
 from gpucheck.language import Sentence, say
-from gpucheck.machine import lookup
+from gpucheck.machine import paths
 from gpucheck.machine.base import (
     COMMAND_TIMEOUT,
     RANGES_LIMIT,
@@ -206,15 +206,15 @@ class LiveHost(Host):
 
     def sha256(self, path: str, seconds: float) -> Answer[str]:
         """Return the SHA-256 of a file in hexadecimal digits."""
-        from gpucheck.machine import hashes  # noqa: PLC0415  # with -v alone
+        from gpucheck.machine import paths  # noqa: PLC0415  # with -v alone
 
-        return _ask(path, lambda: hashes.sha256(self._at(path), seconds, self.clock))
+        return _ask(path, lambda: paths.sha256(self._at(path), seconds, self.clock))
 
     def glob(self, pattern: str) -> Answer[list[str]]:
         """Return the paths that match a shell pattern, sorted."""
 
         def find() -> list[str]:
-            found = lookup.matching(glob.escape(self._root) + pattern)
+            found = paths.matching(glob.escape(self._root) + pattern)
             return sorted(path[len(self._root) :] for path in itertools.islice(found, _MAX_PATHS))
 
         return _ask(pattern, find)
@@ -297,7 +297,7 @@ class LiveHost(Host):
 
     def which(self, name: str) -> Answer[str]:
         """Return the first executable of that name on PATH."""
-        found = lookup.which(name)
+        found = paths.which(name)
         if found is None:
             return Answer(None, "PATH", say("no {name} on PATH", name=name), missing=True)
         return Answer(found, "PATH")
@@ -330,16 +330,16 @@ class LiveHost(Host):
 
     def nvml(self) -> Answer[dict[str, Any]]:
         """Ask NVML everything."""
-        from gpucheck.machine import lifeline, nvml  # noqa: PLC0415  # pynvml only with a driver
+        from gpucheck.machine import nvml, process_end  # noqa: PLC0415
 
-        lifeline.end_with_parent()
+        process_end.end_with_parent()
         return nvml.ask(self)
 
     def cuinit(self) -> Answer[dict[str, Any]]:
         """Ask the CUDA driver: ``cuInit(0)``, its version and its devices."""
-        from gpucheck.machine import cuinit, lifeline  # noqa: PLC0415
+        from gpucheck.machine import cuinit, process_end  # noqa: PLC0415
 
-        lifeline.end_with_parent()
+        process_end.end_with_parent()
         return cuinit.ask(self)
 
     def _at(self, path: str) -> str:

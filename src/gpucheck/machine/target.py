@@ -24,7 +24,7 @@ from gpucheck.facts.torch import Locked, Status
 from gpucheck.language import say
 from gpucheck.machine import Host, RecordedHost, RecordingHost
 from gpucheck.machine.candidates import Candidate, TargetWish, choose, with_other_prefix
-from gpucheck.machine.exit_statuses import exit_status
+from gpucheck.machine.process_end import exit_status
 from gpucheck.machine.recording import noted
 
 ASK_LIMIT = 8.0

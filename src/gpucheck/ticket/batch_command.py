@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # imported late: --help does not need them
 
 def answer_batch(files: tuple[str, ...], options: dict[str, Any], tables: "Tables") -> None:
     """Answer each ticket, in the order in which they were given, or count the answers."""
-    from gpucheck.machine.lifeline import follow_parent  # noqa: PLC0415
+    from gpucheck.machine.process_end import follow_parent  # noqa: PLC0415
     from gpucheck.ticket.batch import Batch, BatchError  # noqa: PLC0415
 
     if not files:

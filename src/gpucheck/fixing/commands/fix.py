@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.fixing.journal import Journal, JournalStep
     from gpucheck.fixing.permitted import Place
     from gpucheck.fixing.plan import EnvironmentProject, FixPlan
-    from gpucheck.machine.changing import Lock
+    from gpucheck.machine.commands import Lock
 
 _NOTHING_RUN = 2  # exit status: docs/architecture.md, 1.2
 _LONGEST = 2000  # chosen: whoever has to agree must see every package that is named

@@ -10,7 +10,7 @@ import msgspec
 
 from gpucheck.facts.numbers import refuse_long_numbers
 from gpucheck.language import say
-from gpucheck.machine.exit_statuses import exit_status, signal_name
+from gpucheck.machine.process_end import exit_status, signal_name
 from gpucheck.machine.supervised import CONTINUE, KILL, TERMINATE
 from gpucheck.machine.worker_pool.look import APART, Looks
 

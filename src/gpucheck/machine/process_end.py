@@ -1,12 +1,52 @@
-"""How a program ended: its exit status, with the codes by which Windows ends one, or a signal.
+"""How a child or a program ended: with its parent, or with which exit status."""
 
-Sources: Microsoft's list "[MS-ERREF] 2.3.1 NTSTATUS Values", and its header ``ntstatus.h`` (as in
-the crate ``windows-sys``) for the heap. POSIX has no exit status above 255.
-"""
-
+import contextlib
+import os
 import signal
+import sys
 
 from gpucheck.language import Sentence, say
+
+# Ends a child with its parent, even if that is killed or the child is stopped (Linux).
+#
+# A child that hangs in a driver, and one of many that share a long work, would stay for ever.
+
+_SET_PDEATHSIG = 1
+"""Of prctl(2)."""
+_parents: list[int] = []
+"""In a child: who forked it."""
+
+
+def is_child_of(parent: int) -> None:
+    """Note in a new child who its parent is."""
+    _parents[:] = [parent]
+
+
+def follow_parent() -> None:
+    """Have this process killed when the one that started it ends."""
+    is_child_of(os.getppid())
+    end_with_parent()
+
+
+def end_with_parent() -> None:
+    """Have this child killed when its parent ends; anything but such a child stays as it is.
+
+    A quick probe does without: importing ctypes takes a millisecond.
+    """
+    if sys.platform != "linux" or not _parents:
+        return
+    import ctypes  # noqa: PLC0415
+
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_SET_PDEATHSIG, int(signal.SIGKILL))
+    if os.getppid() != _parents[0]:
+        os._exit(1)
+
+
+# How a program ended: its exit status, with the codes by which Windows ends one, or a signal.
+#
+# Sources: Microsoft's list "[MS-ERREF] 2.3.1 NTSTATUS Values", and its header ``ntstatus.h`` (as in
+# the crate ``windows-sys``) for the heap. POSIX has no exit status above 255.
 
 _MEANINGS: dict[int, Sentence] = {
     0xC0000005: say("access violation"),
