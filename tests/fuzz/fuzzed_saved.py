@@ -20,8 +20,7 @@ from gpucheck.language import speaking
 from gpucheck.machine.candidates import TargetWish
 from gpucheck.output import json_text, junit, markdown, terminal
 from gpucheck.output.html import report as html_report
-from gpucheck.output.public import public
-from gpucheck.output.redact import Redaction
+from gpucheck.output.redact import Redaction, public
 from gpucheck.probes.collector import Collector
 
 MACHINES = (

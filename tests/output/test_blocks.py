@@ -20,8 +20,8 @@ from gpucheck.output.blocks import (
     SectionBlock,
     Words,
 )
-from gpucheck.output.html import parts
-from gpucheck.output.html.builder import el, rendered
+from gpucheck.output.html import elements
+from gpucheck.output.html.elements import el, rendered
 from gpucheck.output.layout import Page
 
 EACH: list[Block] = [
@@ -63,7 +63,7 @@ def test_nothing_acts_as_markdown(block: Block) -> None:
 
 @KINDS
 def test_nothing_acts_as_markup(block: Block) -> None:
-    page = Markup(rendered(el("div", *parts.written([block]))))
+    page = Markup(rendered(el("div", *elements.written([block]))))
     assert not page.faults
     assert "n1" in page.text()
     assert set(page.tags) <= TAGS

@@ -14,7 +14,7 @@ from gpucheck.language.columns import width_of
 from gpucheck.output import markdown, terminal
 from gpucheck.output.gpu_table import gpu_table, of_node
 from gpucheck.output.html import report as html
-from gpucheck.output.one_screen import LINES
+from gpucheck.output.terminal import LINES
 
 
 def column(report: Report, head: str) -> list[str]:

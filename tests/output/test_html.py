@@ -31,9 +31,9 @@ from gpucheck.facts.selftests import Moment, SelfTests
 from gpucheck.facts.system import System
 from gpucheck.interface.options import REPORT_FORMATS, rendered
 from gpucheck.language import speaking
-from gpucheck.output.html.builder import BLANK, el, ours
-from gpucheck.output.html.builder import rendered as markup
-from gpucheck.output.html.charts import lines, of_selftests, spread, svg
+from gpucheck.output.html.charts import of_selftests, plots, svg
+from gpucheck.output.html.elements import BLANK, el, ours
+from gpucheck.output.html.elements import rendered as markup
 from gpucheck.output.redact import redact_together
 from gpucheck.ticket import tally_html
 
@@ -193,7 +193,7 @@ def test_many_ends_share_cells() -> None:
 
 def test_slow_ranks_are_named_and_marked() -> None:
     values = {f"rank {at}": 50.0 + at / 100 for at in range(200)} | {"rank 7": 20.0}
-    chart = spread.chart("a", "rate", "TFLOP/s", values, ["rank 7"], "ranks")
+    chart = plots.spread_chart("a", "rate", "TFLOP/s", values, ["rank 7"], "ranks")
     assert "Slow: rank 7." in chart.caption
     drawn = markup(el("svg", *chart.drawn))
     assert "▼" in drawn
@@ -350,7 +350,7 @@ def test_scales_take_any_numbers(values: list[float]) -> None:
     assert marks[0] <= min(values) + 1e-9
     assert marks[-1] >= max(values) - 1e-9
     points = [(float(at), value) for at, value in enumerate(values)]
-    chart = lines.chart("a", "b", "c", "d", lines.Across("e"), [lines.PlotLine("f", points)])
+    chart = plots.chart("a", "b", "c", "d", plots.Across("e"), [plots.PlotLine("f", points)])
     assert "nan" not in markup(el("svg", *chart.drawn))
 
 
@@ -466,7 +466,7 @@ def test_the_json_of_a_preflight_has_the_pairs() -> None:
 
 def test_what_few_ranks_reached_is_a_bar_each_from_one_zero() -> None:
     values = {f"rank {at}": 50.0 - at for at in range(15)}
-    chart = spread.chart("a", "rate", "TFLOP/s", values, ["rank 14"], "ranks")
+    chart = plots.spread_chart("a", "rate", "TFLOP/s", values, ["rank 14"], "ranks")
     boxes = re.findall(r'<rect x="([\d.]+)"[^>]* width="([\d.]+)"[^>]*class="(\w+)"',
                        markup(el("svg", *chart.drawn)))  # fmt: skip
     assert [kind for _x, _width, kind in boxes] == ["bar"] * 14 + ["named"]
@@ -475,7 +475,7 @@ def test_what_few_ranks_reached_is_a_bar_each_from_one_zero() -> None:
     assert widths == pytest.approx([widths[0] * value / 50 for value in values.values()], abs=0.02)
     more = {**values, "rank 15": 1.0}
     assert "rank 3" not in markup(
-        el("svg", *spread.chart("a", "rate", "TFLOP/s", more, [], "ranks").drawn)
+        el("svg", *plots.spread_chart("a", "rate", "TFLOP/s", more, [], "ranks").drawn)
     )
 
 

@@ -10,8 +10,8 @@ from gpucheck.facts.claims import CommandClass, Confidence, Fix, Severity
 from gpucheck.findings.form import Evidence, Finding
 from gpucheck.language import say
 from gpucheck.output import markdown
-from gpucheck.output.html import parts
-from gpucheck.output.html.builder import el, rendered
+from gpucheck.output.html import elements
+from gpucheck.output.html.elements import el, rendered
 from gpucheck.output.markdown import block, code, escaped, written
 from gpucheck.output.report_blocks import fixes
 
@@ -123,5 +123,5 @@ def test_what_must_not_be_pasted_together_is_in_two_blocks(
     _text, first, then, second, _verify = written(blocks)
     assert (first, second) == (block(commands[:1]), block(commands[1:]))
     assert then == "Then, if that is fine:"
-    page = rendered(el("div", *parts.written(blocks)))
+    page = rendered(el("div", *elements.written(blocks)))
     assert page.index(commands[0].split()[-1]) < page.index(then) < page.index(commands[1])

@@ -3,8 +3,7 @@ from each import each
 from rules_support import TABLES
 
 from gpucheck.engine import diagnose
-from gpucheck.output.public import public
-from gpucheck.output.redact import redact
+from gpucheck.output.redact import public, redact
 
 
 @each("name", ["healthy", "no_gpu", "old_driver", "unknown"])

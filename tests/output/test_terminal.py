@@ -22,9 +22,9 @@ from gpucheck.language import speaking, spoken
 from gpucheck.output import markdown, terminal
 from gpucheck.output.layout import Page
 from gpucheck.output.machine_summary import Area, areas
-from gpucheck.output.one_screen import LINES, rows
 from gpucheck.output.report_blocks import fixes
 from gpucheck.output.summary import target
+from gpucheck.output.terminal import LINES, rows
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 

@@ -10,10 +10,9 @@ from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import System
 from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.language import in_series, say, say_many
-from gpucheck.output.html.builder import Node, el
+from gpucheck.output.html.elements import Node, el, facts, folded, pairs, section, table, when
+from gpucheck.output.html.elements import words as block_words
 from gpucheck.output.html.page import First, page
-from gpucheck.output.html.parts import facts, folded, pairs, section, table, when
-from gpucheck.output.html.parts import words as block_words
 from gpucheck.output.layout import STATES, Page
 from gpucheck.output.report_blocks import with_colon
 from gpucheck.output.summary import driver_cuda, driver_release, gpu_names, headline

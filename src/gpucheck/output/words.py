@@ -17,6 +17,7 @@ from gpucheck.language import (
     phrase,
     say,
     say_many,
+    spoken,
 )
 from gpucheck.language.visible import is_visible, made_visible
 
@@ -277,3 +278,22 @@ def _pair(key: str, value: object) -> str:
     elif isinstance(value, Mapping) or (isinstance(value, Sequence) and ", " in words):
         words = say("[{items}]", items=words)
     return say("{key}={value}", key=key, value=words)
+
+
+# The values given to ``gpucheck compat`` that this version does not judge, in one line.
+
+
+def sentence(not_judged: Mapping[str, str]) -> str:
+    """Return the line; "" if everything that was given is judged."""
+    if not not_judged:
+        return ""
+    names = [bracketed(name, why) for name, why in not_judged.items()]
+    return clean(say("Not judged by this version: {names}.", names=in_series(names)), 1000)
+
+
+def before_the_trailer(text: str, words: str) -> str:
+    """Return a report for people with a line before its last one; "" adds none."""
+    if not words:
+        return text
+    report_text, _, last = text.rstrip("\n").rpartition("\n")
+    return f"{report_text.rstrip()}\n\n{spoken(words)}\n\n{last}\n"

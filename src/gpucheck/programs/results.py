@@ -13,7 +13,7 @@ from gpucheck.describe.recommendation import Shown
 from gpucheck.engine import Report
 from gpucheck.interface.text import language_named
 from gpucheck.language import speaking
-from gpucheck.output.public import public
+from gpucheck.output.redact import public
 
 Lang = Literal["auto", "en", "zh"]
 
@@ -71,15 +71,15 @@ class CheckReport(Report, frozen=True, kw_only=True):
 
     def _repr_html_(self) -> str:
         from gpucheck.cluster.pages import html  # noqa: PLC0415
-        from gpucheck.output import not_judged  # noqa: PLC0415
+        from gpucheck.output import words  # noqa: PLC0415
 
         with speaking_for("auto"):
-            return html.of_report(self, not_judged.sentence(dict(self.not_judged)))
+            return html.of_report(self, words.sentence(dict(self.not_judged)))
 
     def _with_what_is_not_judged(self, text: str) -> str:
-        from gpucheck.output import not_judged  # noqa: PLC0415
+        from gpucheck.output import words  # noqa: PLC0415
 
-        return not_judged.before_the_trailer(text, not_judged.sentence(dict(self.not_judged)))
+        return words.before_the_trailer(text, words.sentence(dict(self.not_judged)))
 
 
 def check_report(report: Report, not_judged: Mapping[str, str] | None = None) -> CheckReport:

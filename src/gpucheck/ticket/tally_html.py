@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from gpucheck.language import say
-from gpucheck.output.html.builder import Element, el
+from gpucheck.output.html.elements import Element, el, section, table, words
 from gpucheck.output.html.page import First, page
-from gpucheck.output.html.parts import section, table, words
 
 Row = tuple[str, str, int, str]
 """A name, a word about it, how many tickets, and their share in words."""

@@ -10,8 +10,8 @@ from gpucheck.cluster.pages.words import host, ranks_on_nodes
 from gpucheck.facts.preflight import Bandwidth, Culprit, PairBandwidth, Preflight, RankOutcome
 from gpucheck.findings import all_rules
 from gpucheck.language import say
-from gpucheck.output.html.charts import heat, lines, spread
-from gpucheck.output.html.charts.lines import Across, PlotLine
+from gpucheck.output.html.charts import heat, plots
+from gpucheck.output.html.charts.plots import Across, PlotLine
 from gpucheck.output.html.charts.svg import Chart, drawable, number
 from gpucheck.output.words import clean, headed, in_line, in_parts, size
 
@@ -63,7 +63,7 @@ def _rates(ranks: Sequence[RankOutcome], culprits: Sequence[Culprit]) -> Iterato
             (rank for rank in ranks_with_rate if rank.rank in slow),
             key=lambda rank: rank.rates[name],
         )
-        yield spread.chart(
+        yield plots.spread_chart(
             f"rate-{at}", headed(say("Each rank alone"), clean(name)), clean(name), values,
             [_named(rank) for rank in slow_ranks], say("Ranks"),
         )  # fmt: skip
@@ -102,7 +102,7 @@ def _pairs(of: str, pairs: Sequence[PairBandwidth], preflight: Preflight) -> Cha
         name = say("{one} and {other}", one=here, other=there)
         values[name] = pair.busbw
         slow += [name] if frozenset(pair.ends) in blamed else []
-    return spread.chart(f"pairs-of-{of}", title, "GB/s", values, slow, say("Pairs"))
+    return plots.spread_chart(f"pairs-of-{of}", title, "GB/s", values, slow, say("Pairs"))
 
 
 def _at(pair: PairBandwidth, place: Mapping[int, int]) -> tuple[int, int]:
@@ -167,5 +167,5 @@ def _bandwidths(measured: Sequence[Bandwidth]) -> Chart | None:
         for plotted in shown[:3]
     ]
     caption = say("Bus bandwidth by size of the message: {groups}.", groups=in_parts(words))
-    every = [*shown[: lines.MOST_LINES], *limits[: lines.MOST_LINES]]
-    return lines.chart("bandwidth", say("Bus bandwidth"), caption, "GB/s", across, every)
+    every = [*shown[: plots.MOST_LINES], *limits[: plots.MOST_LINES]]
+    return plots.chart("bandwidth", say("Bus bandwidth"), caption, "GB/s", across, every)

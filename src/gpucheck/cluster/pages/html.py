@@ -18,13 +18,16 @@ from gpucheck.language import say, say_many
 from gpucheck.output.blocks import Box, Evidence, LineBlock, Words
 from gpucheck.output.evidence import evidence
 from gpucheck.output.html import report
-from gpucheck.output.html.builder import BLANK, Element, Node, el, framed
 from gpucheck.output.html.charts.svg import figure
-from gpucheck.output.html.page import First, page, title
-from gpucheck.output.html.parts import (
+from gpucheck.output.html.elements import (
+    BLANK,
+    Element,
+    Node,
+    el,
     ending,
     facts,
     folded,
+    framed,
     items,
     section,
     state,
@@ -33,7 +36,8 @@ from gpucheck.output.html.parts import (
     words,
     written,
 )
-from gpucheck.output.public import public
+from gpucheck.output.html.page import First, page, title
+from gpucheck.output.redact import public
 from gpucheck.output.words import headed, in_line, term
 
 _FINDINGS, _IN_FULL, _EACH, _ROWS, _LONG = 50, 8, 3, 100, 2000

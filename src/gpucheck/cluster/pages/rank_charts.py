@@ -9,7 +9,6 @@ import msgspec
 from gpucheck.cluster.pages.words import BAD, host, spans
 from gpucheck.facts.preflight import Phase, RankOutcome
 from gpucheck.language import Sentence, in_series, in_turn, say, say_many
-from gpucheck.output.html.builder import Element, Node, el
 from gpucheck.output.html.charts.svg import (
     LINE,
     WIDTH,
@@ -23,6 +22,7 @@ from gpucheck.output.html.charts.svg import (
     linear,
     ticks,
 )
+from gpucheck.output.html.elements import Element, Node, el
 from gpucheck.output.words import clean, headed, in_line, in_parts, term
 
 # How far each rank came, phase by phase: who waited, and for whom.

@@ -232,17 +232,17 @@ def _error(name: object, number: int, why: str) -> dict[str, Any]:
 
 def _show(asked: "WhatIf", options: dict[str, Any]) -> None:
     """Print the report; what this version does not judge is listed in one line."""
-    from gpucheck.output import not_judged  # noqa: PLC0415
+    from gpucheck.output.words import sentence  # noqa: PLC0415
 
     if options["form"] == "json":
-        from gpucheck.output.public import public  # noqa: PLC0415
+        from gpucheck.output.redact import public  # noqa: PLC0415
 
         data = {**public(asked.report).as_json(), "not_judged": sorted(asked.not_judged)}
         from gpucheck.output.json_text import json_text  # noqa: PLC0415
 
         write_out(json_text(data), options["output"])
         return
-    show_report(asked.report, options, after=not_judged.sentence(asked.not_judged))
+    show_report(asked.report, options, after=sentence(asked.not_judged))
 
 
 COMMAND = compat

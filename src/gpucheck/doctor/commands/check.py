@@ -133,7 +133,7 @@ def show_report(report: "Report", options: dict[str, Any], *, after: str = "") -
     """
     text = report_text(report, options)
     if after and options["form"] in ("terminal", "markdown"):
-        from gpucheck.output.not_judged import before_the_trailer  # noqa: PLC0415
+        from gpucheck.output.words import before_the_trailer  # noqa: PLC0415
 
         text = before_the_trailer(text, after)
     write_out(text, options["output"])

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gpucheck.language import current_language, spoken
-from gpucheck.output.html.builder import BLANK, Element, Node, el, ours, rendered
+from gpucheck.output.html.elements import BLANK, Element, Node, el, ours, rendered
 from gpucheck.output.words import clean, headed
 
 # Chosen: a tab shows some dozens of characters, and the first line is a paragraph.

@@ -16,11 +16,12 @@ from gpucheck.output import report_blocks, ticket_text
 from gpucheck.output.blocks import Box, Words
 from gpucheck.output.evidence import seen
 from gpucheck.output.gpu_table import gpu_table
-from gpucheck.output.html.builder import Element, Node, el
 from gpucheck.output.html.charts import of_selftests
 from gpucheck.output.html.charts.svg import figure
-from gpucheck.output.html.page import First, page
-from gpucheck.output.html.parts import (
+from gpucheck.output.html.elements import (
+    Element,
+    Node,
+    el,
     ending,
     facts,
     folded,
@@ -33,8 +34,9 @@ from gpucheck.output.html.parts import (
     words,
     written,
 )
+from gpucheck.output.html.page import First, page
 from gpucheck.output.machine_summary import areas
-from gpucheck.output.public import public, whose_names
+from gpucheck.output.redact import public, whose_names
 from gpucheck.output.selftest_lines import left_out, lines_of, measured
 from gpucheck.output.summary import headline, recorded, trailer_of, verdict
 from gpucheck.output.words import VERDICTS, bracketed, clean, headed, in_parts, term

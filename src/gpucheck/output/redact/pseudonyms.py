@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from gpucheck.facts.secrets import secrets, without_secrets
 from gpucheck.facts.system import HIDDEN
 from gpucheck.output.redact import shapes
-from gpucheck.output.redact.places import (
+from gpucheck.output.redact.patterns import (
     SUFFIX,
     WHOLE_UUID,
     ends_early,

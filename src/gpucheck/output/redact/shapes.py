@@ -10,7 +10,7 @@ from typing import Literal
 
 from gpucheck.facts.secrets import Shapes, shape
 from gpucheck.facts.system import HIDDEN
-from gpucheck.output.redact import scheduler_shapes
+from gpucheck.output.redact import patterns
 from gpucheck.output.redact.public_names import is_program, is_public_image
 
 Kind = Literal[
@@ -347,7 +347,7 @@ def names(text: str) -> Iterator[tuple[Kind, str]]:
     yield from (("image", image) for image in _IMAGES.values(text) if not is_public_image(image))
     yield from (("folder", folder) for folder in _FOLDERS.values(text))
     yield from (("channel", channel) for channel in _CHANNELS.values(text))
-    yield from scheduler_shapes.names(text)
+    yield from patterns.names(text)
     for found in _MAIL.finditer(text):
         if _is_mail(found):
             yield "user", found["user"]

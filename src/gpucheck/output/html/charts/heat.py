@@ -7,8 +7,8 @@ import msgspec
 
 from gpucheck.language import in_turn, say, say_many, spoken
 from gpucheck.language.columns import cut_to, width_of
-from gpucheck.output.html.builder import Element, Node, el
 from gpucheck.output.html.charts.svg import WIDTH, Chart, Row, box, label, line, number
+from gpucheck.output.html.elements import Element, Node, el
 from gpucheck.output.words import clean, headed, in_parts
 
 Pairs = Mapping[tuple[int, int], float]

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from gpucheck.facts.selftests import GpuUnderLoad, SelfTest, SelfTests
 from gpucheck.language import in_turn, listed, say
-from gpucheck.output.html.charts import heat, lines
-from gpucheck.output.html.charts.lines import Across, PlotLine, Stretch
+from gpucheck.output.html.charts import heat, plots
+from gpucheck.output.html.charts.plots import Across, PlotLine, Stretch
 from gpucheck.output.html.charts.svg import Chart, drawable, number
 from gpucheck.output.words import clean, headed, size
 
@@ -59,7 +59,7 @@ def _collectives(tests: SelfTests) -> Chart | None:
         PlotLine(name, sorted(points_of_line.items()))
         for name, points_of_line in points.items()
         if len(points_of_line) >= _LEAST
-    ][: lines.MOST_LINES]
+    ][: plots.MOST_LINES]
     if not shown:
         return None
     best = max((y, plotted.name, x) for plotted in shown for x, y in plotted.points)
@@ -69,7 +69,7 @@ def _collectives(tests: SelfTests) -> Chart | None:
         value=number(best[0]), collective=best[1], size=size(int(best[2])),
     )  # fmt: skip
     across = Across(say("Size of the message"), _bytes, doubles=True)
-    return lines.chart("busbw", say("Bus bandwidth of collectives"), caption, "GB/s", across, shown)
+    return plots.chart("busbw", say("Bus bandwidth of collectives"), caption, "GB/s", across, shown)
 
 
 def _bytes(value: float) -> str:
@@ -92,7 +92,7 @@ def _rates(tests: SelfTests) -> Chart | None:
     if not shown:
         return None
     chosen = sorted(shown, key=lambda plotted: min(y for _x, y in plotted.points))[
-        : lines.MOST_LINES
+        : plots.MOST_LINES
     ]
     low = chosen[0]
     caption = say(
@@ -100,7 +100,7 @@ def _rates(tests: SelfTests) -> Chart | None:
         value=number(min(y for _x, y in low.points)), place=low.name,
     )  # fmt: skip
     title = say("Rate under sustained load")
-    return lines.chart("rates", title, caption, "TFLOP/s", Across(say("Seconds")), chosen)
+    return plots.chart("rates", title, caption, "TFLOP/s", Across(say("Seconds")), chosen)
 
 
 def _courses(tests: SelfTests) -> Iterator[Chart]:
@@ -120,14 +120,14 @@ def _courses(tests: SelfTests) -> Iterator[Chart]:
                    celsius=number(_most(chosen[0])))  # fmt: skip
         title = say("Temperature during the self-tests")
         words = in_turn([caption, *when])
-        yield lines.chart("temperature", title, words, "°C", seconds, chosen, marked)
+        yield plots.chart("temperature", title, words, "°C", seconds, chosen, marked)
     if memory_of:
         chosen = _highest(memory_of)
         caption = say("{gpu} used the most memory: {used} GiB.", gpu=chosen[0].name,
                    used=number(_most(chosen[0])))  # fmt: skip
         title = say("Memory in use during the self-tests")
         words = in_turn([caption, *when])
-        yield lines.chart("memory", title, words, "GiB", seconds, chosen, marked)
+        yield plots.chart("memory", title, words, "GiB", seconds, chosen, marked)
 
 
 def _runs(tests: SelfTests) -> list[SelfTest]:
@@ -176,7 +176,7 @@ def _line(name: str, course: Sequence[tuple[float, int | None]], unit: int = 1) 
 
 
 def _highest(plotted: Sequence[PlotLine]) -> list[PlotLine]:
-    return sorted(plotted, key=_most, reverse=True)[: lines.MOST_LINES]
+    return sorted(plotted, key=_most, reverse=True)[: plots.MOST_LINES]
 
 
 def _most(plotted: PlotLine) -> float:

@@ -10,8 +10,7 @@ import msgspec
 
 from gpucheck.language import say, spoken
 from gpucheck.language.columns import cut_to, width_of
-from gpucheck.output.html.builder import Element, Node, el
-from gpucheck.output.html.parts import folded, table
+from gpucheck.output.html.elements import Element, Node, el, folded, table
 from gpucheck.output.words import clean
 
 # Units of every figure. Chosen: about the 22rem that a column of figures has at least (page.py),
