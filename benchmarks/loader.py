@@ -32,10 +32,10 @@ from gpucheck.facts import Answer
 from gpucheck.machine import LiveHost
 from gpucheck.machine.binaries.loader import Process
 from gpucheck.machine.candidates import TargetWish
-from gpucheck.probes.loading import loading as loading_probe
-from gpucheck.probes.loading.reading.process_libraries import missing_versions
-from gpucheck.probes.torch import interpreter as interpreter_probe
-from gpucheck.probes.torch import torch_build
+from gpucheck.probes import interpreter as interpreter_probe
+from gpucheck.probes import loading as loading_probe
+from gpucheck.probes import torch_build
+from gpucheck.probes.reading.process_libraries import missing_versions
 from gpucheck.selftests.observed import compare
 from gpucheck.tables.base import Tables
 from gpucheck.tables.runtime_opens import RuntimeOpens

@@ -11,11 +11,11 @@ import jsonschema
 import pytest
 from html_support import is_sound
 
+from gpucheck.doctor.collector import Collector
 from gpucheck.engine import diagnose, make_report, open_questions
 from gpucheck.facts.request import Request
 from gpucheck.machine import RecordedHost
 from gpucheck.machine.candidates import TargetWish
-from gpucheck.probes.collector import Collector
 from gpucheck.programs.schema import schema
 from gpucheck.tables import Tables
 

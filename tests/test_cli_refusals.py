@@ -32,7 +32,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_args: object, **_options: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("gpucheck.probes.collector.Collector.collect", fail)
+    monkeypatch.setattr("gpucheck.doctor.collector.Collector.collect", fail)
 
 
 @pytest.mark.parametrize(

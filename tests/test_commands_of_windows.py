@@ -9,6 +9,7 @@ import test_machines
 from each import each
 
 from gpucheck.advice.interruption import needs_administrator, on_windows
+from gpucheck.doctor.collector import Collector
 from gpucheck.engine import judge_machine
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot
@@ -16,7 +17,6 @@ from gpucheck.facts.system import System
 from gpucheck.findings.form import Finding
 from gpucheck.machine import RecordedHost, Recording
 from gpucheck.machine.candidates import TargetWish
-from gpucheck.probes.collector import Collector
 from gpucheck.tables import Tables
 
 _OF_LINUX = (

@@ -17,7 +17,7 @@ from gpucheck.facts import Facts
 from gpucheck.facts.snapshot import FILE_LIMIT, SnapshotError, load
 from gpucheck.machine import LiveHost
 from gpucheck.output.redact.pseudonyms import Pseudonyms
-from gpucheck.probes.torch.reading.files import MAX_ENTRIES, find_torch
+from gpucheck.probes.reading.torch_files import MAX_ENTRIES, find_torch
 from gpucheck.tables import tables_dir
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"

@@ -12,11 +12,11 @@ from each import each
 from elf_support import elf
 from test_machines import TABLES, judged, story
 
+from gpucheck.doctor.collector import Collector
 from gpucheck.engine import Report
 from gpucheck.facts.request import Request
 from gpucheck.machine import RecordedHost
 from gpucheck.machine.candidates import TargetWish
-from gpucheck.probes.collector import Collector
 
 pytestmark = pytest.mark.exhaustive
 

@@ -7,10 +7,10 @@ import pytest
 from each import each
 from test_machines import TABLES, judged
 
+from gpucheck.doctor.collector import Collector
 from gpucheck.facts.request import Request
 from gpucheck.machine import RecordedHost
 from gpucheck.machine.candidates import TargetWish
-from gpucheck.probes.collector import Collector
 
 SITE = "/home/ana/project/venv/lib/python3.11/site-packages"
 CHANGED = """

@@ -11,14 +11,14 @@ import pytest
 from each import each
 from machine_files import MACHINES
 
+from gpucheck.doctor.collector import Collector
 from gpucheck.engine import Report, Verdict, diagnose, make_report, open_questions
 from gpucheck.facts.driver import CudaDriver
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.findings.form import Outcome
 from gpucheck.machine.candidates import TargetWish
-from gpucheck.probes.collector import Collector
-from gpucheck.probes.driver.cuda_driver import decode
+from gpucheck.probes.cuda_driver import decode
 from gpucheck.tables import Tables
 from gpucheck.tables.error_codes import CudaErrors
 

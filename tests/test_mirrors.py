@@ -24,6 +24,7 @@ from rules_support import TABLES, ask, snapshot
 from gpucheck import cli
 from gpucheck.advice import TorchFixes
 from gpucheck.advice.torch_again import TorchAgain
+from gpucheck.doctor.collector import Collector
 from gpucheck.engine import judge_machine, supply
 from gpucheck.facts import Section
 from gpucheck.facts.claims import Fix
@@ -35,7 +36,6 @@ from gpucheck.language import speaking, spoken
 from gpucheck.machine import RecordedHost
 from gpucheck.machine.candidates import TargetWish
 from gpucheck.output import json_text
-from gpucheck.probes.collector import Collector
 
 MIRROR = "https://mirrors.example.cn/simple"
 BASE = "https://wheels.corp.example/whl"

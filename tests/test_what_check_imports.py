@@ -25,7 +25,7 @@ NOT_NEEDED = (
     "gpucheck.programs.mcp_server", "gpucheck.ticket.commands.triage", "gpucheck.engine.exact_fix",
     "gpucheck.log_patterns.form", "gpucheck.log_patterns.loading", "gpucheck.output.evidence",
     "gpucheck.output.html", "gpucheck.output.junit", "gpucheck.output.machine_folder",
-    "gpucheck.probes.loading.reading.windows", "gpucheck.selftests", "gpucheck.ticket",
+    "gpucheck.probes.reading.windows", "gpucheck.selftests", "gpucheck.ticket",
     "gpucheck.describe", "gpucheck.worker", "mcp", "pathlib", "pkgutil", "pynvml", "queue",
     "statistics", "subprocess",
 )  # fmt: skip

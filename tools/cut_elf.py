@@ -30,9 +30,8 @@ from gpucheck.machine.binaries.elf import (
     symbol_data,
     undefined_symbols,
 )
-from gpucheck.probes.extensions.reading.needs import is_of_torch
-from gpucheck.probes.loading.reading.owners import is_cuda
-from gpucheck.probes.loading.reading.versions import VERSION_BYTES, version_symbols
+from gpucheck.probes.reading.extension_needs import is_of_torch
+from gpucheck.probes.reading.versions import VERSION_BYTES, is_cuda, version_symbols
 
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SEGMENT = struct.Struct("<IIQQQQQQ")

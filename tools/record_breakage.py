@@ -28,15 +28,15 @@ from gpucheck.facts.libraries import Loading
 from gpucheck.machine import LiveHost, Recording, Stat
 from gpucheck.machine.binaries.elf import read_elf
 from gpucheck.machine.candidates import TargetWish
-from gpucheck.probes.extensions.reading.files import FileOwners, candidates
-from gpucheck.probes.extensions.reading.needs import NeedsReader
-from gpucheck.probes.loading import loading as loading_probe
-from gpucheck.probes.loading.reading.owners import is_cuda, library_name
-from gpucheck.probes.loading.reading.preloading import Preloading, understand
-from gpucheck.probes.loading.reading.torch_process import torch_process
-from gpucheck.probes.torch import interpreter as interpreter_probe
-from gpucheck.probes.torch import torch_build
-from gpucheck.probes.torch.reading.dist_info import dist_infos
+from gpucheck.probes import interpreter as interpreter_probe
+from gpucheck.probes import loading as loading_probe
+from gpucheck.probes import torch_build
+from gpucheck.probes.reading.dist_info import dist_infos
+from gpucheck.probes.reading.extension_files import FileOwners, candidates
+from gpucheck.probes.reading.extension_needs import NeedsReader
+from gpucheck.probes.reading.preloading import Preloading, understand
+from gpucheck.probes.reading.torch_process import torch_process
+from gpucheck.probes.reading.versions import is_cuda, library_name
 from gpucheck.tables.base import Tables
 from gpucheck.tables.runtime_opens import RuntimeOpens
 

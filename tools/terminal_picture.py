@@ -11,11 +11,11 @@ import sys
 from html import escape
 from pathlib import Path
 
+from gpucheck.doctor.collector import Collector
 from gpucheck.engine import judge_machine
 from gpucheck.facts.request import Request
 from gpucheck.machine.candidates import TargetWish
 from gpucheck.output import terminal
-from gpucheck.probes.collector import Collector
 from gpucheck.tables import Tables
 
 ROOT = Path(__file__).parent.parent

@@ -11,6 +11,8 @@ import msgspec
 import pytest
 from support import machine
 
+from gpucheck.doctor import collector as collect_module
+from gpucheck.doctor.collector import Collected, Collector, _packed
 from gpucheck.facts import Answer, Section
 from gpucheck.facts.driver import Driver, GpuProcess, Nvml, NvmlGpu
 from gpucheck.facts.request import Request
@@ -21,8 +23,6 @@ from gpucheck.machine import children as children_module
 from gpucheck.machine.candidates import TargetWish
 from gpucheck.machine.children import Children, Tell, Work
 from gpucheck.probes import Probe, all_probes, lanes
-from gpucheck.probes import collector as collect_module
-from gpucheck.probes.collector import Collected, Collector, _packed
 from gpucheck.tables import Tables
 from gpucheck.tables.gpus import PciDevices
 

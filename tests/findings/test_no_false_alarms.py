@@ -43,7 +43,7 @@ from gpucheck.facts.driver import (
 from gpucheck.facts.request import Request
 from gpucheck.facts.system import Container, Environment, Pci
 from gpucheck.facts.torch import Distribution, Packages
-from gpucheck.probes.system import limits
+from gpucheck.probes import limits
 
 replace = msgspec.structs.replace
 H100 = ("NVIDIA H100 80GB HBM3", "9.0")

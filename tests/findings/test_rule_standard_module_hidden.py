@@ -11,7 +11,7 @@ from gpucheck.facts.claims import Severity
 from gpucheck.facts.torch import Interpreter
 from gpucheck.findings.form import Judgement
 from gpucheck.machine import LiveHost
-from gpucheck.probes.torch.interpreter import hiding_modules
+from gpucheck.probes.interpreter import hiding_modules
 
 SLUG = "standard-module-hidden"
 

@@ -24,7 +24,7 @@ from gpucheck.machine import RecordedHost, Recording
 from gpucheck.machine.base import Identity
 from gpucheck.machine.worker_pool.process import MessageStream
 from gpucheck.output import json_text, markdown, terminal
-from gpucheck.probes.torch import package_sources
+from gpucheck.probes import package_sources
 from gpucheck.tables import versions
 
 _CASES = Path(__file__).parents[1] / "describe" / "compat_cases.jsonl"

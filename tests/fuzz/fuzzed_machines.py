@@ -10,13 +10,13 @@ from fuzz_target import LARGEST, Target
 from fuzzed_saved import MACHINES
 from rules_support import TABLES
 
+from gpucheck.doctor.collector import Collector, _packed
 from gpucheck.engine import judge_machine
 from gpucheck.facts.numbers import refuse_long_numbers
 from gpucheck.facts.request import Request
 from gpucheck.machine import RecordedHost, Recording
 from gpucheck.machine.candidates import TargetWish
 from gpucheck.output import terminal
-from gpucheck.probes.collector import Collector, _packed
 
 
 class ProbeCrashedError(AssertionError):

@@ -13,6 +13,7 @@ from rules_support import TABLES
 
 from gpucheck.baselines import diff, diff_overview
 from gpucheck.baselines import diff_overview as html_diff
+from gpucheck.doctor.collector import Collector
 from gpucheck.engine import Report, judge_machine
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot, decode
@@ -21,7 +22,6 @@ from gpucheck.machine.candidates import TargetWish
 from gpucheck.output import json_text, junit, markdown, terminal
 from gpucheck.output.html import report as html_report
 from gpucheck.output.redact import Redaction, public
-from gpucheck.probes.collector import Collector
 
 MACHINES = (
     "a100-mig-instance", "cpu-build-no-gpu", "cudnn-wheel-older", "jetson-orin-own-wheel",

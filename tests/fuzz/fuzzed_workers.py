@@ -14,8 +14,8 @@ from gpucheck.facts import builtins
 from gpucheck.language import speaking, spoken
 from gpucheck.machine.worker_pool.look import Looks, ProcessLook
 from gpucheck.machine.worker_pool.process import WorkerProcess, read_message, worker_exit
-from gpucheck.probes.loading.reading.preloading import understand
-from gpucheck.probes.torch.reading.files import _understand
+from gpucheck.probes.reading.preloading import understand
+from gpucheck.probes.reading.torch_files import _understand
 from gpucheck.selftests import outcome
 from gpucheck.selftests.plan import Job
 

@@ -7,11 +7,11 @@ import pytest
 from click.testing import CliRunner
 
 from gpucheck.cli import gpucheck
+from gpucheck.doctor.collector import Collector
 from gpucheck.facts.request import Request
 from gpucheck.machine import LiveHost, RecordingHost
 from gpucheck.machine.candidates import TargetWish
 from gpucheck.machine.owners import PROGRAMS, folder_of_others, foreign_programs
-from gpucheck.probes.collector import Collector
 from gpucheck.tables import Tables
 
 pytestmark = pytest.mark.skipif(

@@ -5,7 +5,7 @@ import warnings
 import pytest
 from each import each
 
-from gpucheck.probes.torch.reading.files import parsed
+from gpucheck.probes.reading.torch_files import parsed
 
 
 @pytest.mark.parametrize("text", ["x = '\\d'\n", "x = 1if 2 else 3\n", "assert (1, 'x')\n"])

@@ -23,6 +23,7 @@ from gpucheck.cluster.model import RankResult, Step, StepResult
 from gpucheck.cluster.pages import files as preflight_metrics
 from gpucheck.cluster.pages import files as preflight_record
 from gpucheck.cluster.pages.bundle import Public, bundle
+from gpucheck.doctor.collector import Collector
 from gpucheck.engine import Report, judge_machine
 from gpucheck.facts.driver import NvidiaSmi
 from gpucheck.facts.preflight import Look
@@ -36,7 +37,6 @@ from gpucheck.output.html import report as html_report
 from gpucheck.output.json_text import json_text
 from gpucheck.output.json_text import render as render_json
 from gpucheck.output.redact import public, redact
-from gpucheck.probes.collector import Collector
 from gpucheck.programs.questions import Setting, asked
 from gpucheck.ticket import ticket_reply
 from gpucheck.ticket.judge import triage

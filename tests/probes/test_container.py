@@ -6,7 +6,7 @@ from each import each
 from support import machine
 
 from gpucheck.machine import LiveHost
-from gpucheck.probes.system.container import collect
+from gpucheck.probes.container import collect
 
 DISK = "27 1 259:2 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw\n"
 OVERLAY = (

@@ -7,7 +7,7 @@ from each import each
 from support import machine
 
 from gpucheck.facts.driver import CudaDriver
-from gpucheck.probes.driver import cuda_driver
+from gpucheck.probes import cuda_driver
 
 A100: dict[str, Any] = {
     "library": "/usr/lib/x86_64-linux-gnu/libcuda.so.535.54.03",

@@ -8,8 +8,8 @@ from support import machine
 
 from gpucheck.facts.libraries import CudaLibraries
 from gpucheck.facts.torch import Interpreter
-from gpucheck.probes.loading.cuda_libraries import collect
-from gpucheck.probes.loading.reading.versions import cudnn_header, nccl_header
+from gpucheck.probes.cuda_libraries import collect
+from gpucheck.probes.reading.versions import cudnn_header, nccl_header
 
 PREFIX = "/home/user/venv"
 SITE = f"{PREFIX}/lib/python3.11/site-packages"

@@ -8,7 +8,7 @@ from support import machine
 
 from gpucheck.facts.driver import DeviceNode, DeviceNodes
 from gpucheck.machine import LiveHost
-from gpucheck.probes.driver.device_nodes import collect
+from gpucheck.probes.device_nodes import collect
 
 
 def device(mode: int = 0o666) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from gpucheck.facts.system import Pci
 from gpucheck.machine import Identity, LiveHost, RecordedHost, Recording, RecordingHost, registry
 from gpucheck.machine.base import RegistryKey
 from gpucheck.output.redact import Redaction, shapes
-from gpucheck.probes.system import pci
-from gpucheck.probes.system.reading import windows_displays
-from gpucheck.probes.system.reading.windows_displays import nvidia_release
+from gpucheck.probes import pci
+from gpucheck.probes.reading import platform
+from gpucheck.probes.reading.platform import nvidia_release
 from gpucheck.tables import Tables
 from gpucheck.tables.gpus import PciDevices
 
@@ -74,7 +74,7 @@ def test_an_adapter_that_was_taken_out_is_none() -> None:
     found = read(of_registry)
     assert (found.gpus, found.adapters) == ([], [])
     assert found.former_gpus == ["NVIDIA GeForce RTX 3080"]
-    assert windows_displays.release(windows(of_registry)).value == ""
+    assert platform.release(windows(of_registry)).value == ""
 
 
 def test_one_without_a_driver_may_be_there_or_not() -> None:
@@ -127,9 +127,9 @@ def test_nvidia_has_its_own_name_of_a_version(version: str, release: str) -> Non
 
 
 def test_the_release_is_that_of_the_driver_that_serves() -> None:
-    assert windows_displays.release(windows(keys())).value == "572.83"
+    assert platform.release(windows(keys())).value == "572.83"
     unread = keys(Driver=r"{another}\0000")
-    assert windows_displays.release(windows(unread)).value is None
+    assert platform.release(windows(unread)).value is None
 
 
 @each(
@@ -143,7 +143,7 @@ def test_the_release_is_that_of_the_driver_that_serves() -> None:
 )
 def test_nvidia_smi_is_where_drivers_put_it(place: str) -> None:
     host = windows(keys(), files={place: b"MZ"})
-    assert windows_displays.nvidia_smi(host).value == place
+    assert platform.nvidia_smi(host).value == place
 
 
 class _Registry(LiveHost):

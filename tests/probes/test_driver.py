@@ -9,7 +9,7 @@ from support import machine
 from gpucheck.facts.driver import Driver
 from gpucheck.machine import Host
 from gpucheck.machine.binaries.loader import _search as _ld_cache
-from gpucheck.probes.driver.driver import collect
+from gpucheck.probes.driver import collect
 
 PROPRIETARY = (
     "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun  6 22:20:39 UTC 2023\n"

@@ -8,7 +8,7 @@ from support import machine
 
 from gpucheck.facts.system import HIDDEN, OTHER_NAMES, PATH_NAMES
 from gpucheck.machine import LiveHost
-from gpucheck.probes.system.environment import collect
+from gpucheck.probes.environment import collect
 
 
 def kept(tmp_path: Path, **env: str) -> dict[str, str]:

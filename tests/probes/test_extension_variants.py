@@ -2,7 +2,7 @@
 
 from each import each
 
-from gpucheck.probes.extensions.reading.files import CandidateFile
+from gpucheck.probes.reading.extension_files import CandidateFile
 
 
 @each(

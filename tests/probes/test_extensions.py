@@ -12,9 +12,9 @@ from tiny_elf import fat_binary, tiny_elf
 from gpucheck.facts import Section
 from gpucheck.facts.libraries import Extension, Extensions, Loading
 from gpucheck.facts.torch import Interpreter, TorchBuild
-from gpucheck.probes.extensions import extensions
-from gpucheck.probes.extensions.reading.files import candidates
-from gpucheck.probes.extensions.reading.needs import is_of_torch, short_name, string_abi
+from gpucheck.probes import extensions
+from gpucheck.probes.reading.extension_files import candidates
+from gpucheck.probes.reading.extension_needs import is_of_torch, short_name, string_abi
 
 SITE = "/env/lib/python3.11/site-packages"
 TORCH = f"{SITE}/torch"

@@ -11,8 +11,8 @@ from tiny_pe import tiny_pe
 
 from gpucheck.facts.libraries import Extension, Extensions, Loading
 from gpucheck.facts.torch import Interpreter, TorchBuild
-from gpucheck.probes.extensions import extensions
-from gpucheck.probes.extensions.reading.needs import short_name, string_abi
+from gpucheck.probes import extensions
+from gpucheck.probes.reading.extension_needs import short_name, string_abi
 
 PREFIX = r"C:\venv"
 SITE = rf"{PREFIX}\Lib\site-packages"

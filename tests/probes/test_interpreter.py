@@ -9,7 +9,7 @@ from support import machine
 from gpucheck.facts.system import OsFamily
 from gpucheck.facts.torch import Interpreter
 from gpucheck.machine.candidates import TargetWish
-from gpucheck.probes.torch.interpreter import collect
+from gpucheck.probes.interpreter import collect
 
 SITE = "/home/user/venv/lib/python3.11/site-packages"
 ANSWER: dict[str, Any] = {

@@ -13,7 +13,7 @@ from gpucheck.facts import Answer
 from gpucheck.facts.driver import KernelLog
 from gpucheck.log_patterns import kernel_log as messages
 from gpucheck.machine import LiveHost, Ran
-from gpucheck.probes.driver.kernel_log import collect
+from gpucheck.probes.kernel_log import collect
 
 UUID = "GPU-8f6d1f0e-3b1c-4c0a-9d5e-0a1b2c3d4e5f"
 JOURNAL = "journalctl -k -b -q -o short-monotonic --no-pager -n 5000"

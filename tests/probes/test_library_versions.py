@@ -9,8 +9,8 @@ from elf_support import elf
 from support import machine
 
 from gpucheck.machine.binaries.elf import read_elf, symbol_data
-from gpucheck.probes.loading.reading.versions import Place, file_number, library_version
-from gpucheck.probes.torch.reading.dist_info import dist_infos
+from gpucheck.probes.reading.dist_info import dist_infos
+from gpucheck.probes.reading.versions import Place, file_number, library_version
 
 SITE = "/home/user/venv/lib/python3.11/site-packages"
 LIB = f"{SITE}/nvidia/cudnn/lib"

@@ -5,7 +5,7 @@ from pathlib import Path
 from support import machine
 
 from gpucheck.machine import LiveHost
-from gpucheck.probes.system.limits import collect
+from gpucheck.probes.limits import collect
 
 
 def test_container_with_the_default_shm(tmp_path: Path) -> None:

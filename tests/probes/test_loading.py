@@ -15,9 +15,8 @@ from gpucheck.facts.libraries import NOT_READABLE, LoadedLibrary, Loading
 from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.machine import Host, LiveHost, RecordedHost, Recording
 from gpucheck.machine.candidates import TargetWish
-from gpucheck.probes.loading import loading
-from gpucheck.probes.loading.reading.owners import Owners, is_cuda, library_name, stem
-from gpucheck.probes.torch import interpreter, torch_build
+from gpucheck.probes import interpreter, loading, torch_build
+from gpucheck.probes.reading.versions import Owners, is_cuda, library_name, stem
 from gpucheck.selftests.observed import LoadedDifference, compare
 from gpucheck.tables.base import Tables
 from gpucheck.tables.runtime_opens import RuntimeOpens

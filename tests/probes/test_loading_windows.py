@@ -12,8 +12,8 @@ from support import machine
 from gpucheck.facts.libraries import Loading
 from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.machine import RecordedHost
-from gpucheck.probes.loading import loading
-from gpucheck.probes.loading.reading.windows import imports
+from gpucheck.probes import loading
+from gpucheck.probes.reading.windows import imports
 from gpucheck.tables.base import Tables
 from gpucheck.tables.runtime_opens import RuntimeOpens
 

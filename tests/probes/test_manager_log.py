@@ -7,7 +7,7 @@ from support import machine
 
 from gpucheck.facts.driver import KernelLog
 from gpucheck.log_patterns.kernel_log import split_manager_log
-from gpucheck.probes.driver.kernel_log import collect
+from gpucheck.probes.kernel_log import collect
 
 LOG = "/var/log/fabricmanager.log"
 BOOT = 1_772_445_600  # 2 March 2026, 10:00:00 UTC

@@ -7,8 +7,8 @@ from support import machine
 
 from gpucheck.facts.driver import KernelLog
 from gpucheck.log_patterns.kernel_log import parse_link
-from gpucheck.probes.driver import kernel_log
-from gpucheck.probes.system.network import collect
+from gpucheck.probes import kernel_log
+from gpucheck.probes.network import collect
 
 FILES = {
     "/sys/class/infiniband/mlx5_0/ports/1/state": "4: ACTIVE\n",

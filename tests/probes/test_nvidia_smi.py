@@ -10,7 +10,7 @@ from support import machine
 
 from gpucheck.facts.driver import NvidiaSmi, Nvml
 from gpucheck.machine import Host
-from gpucheck.probes.driver import nvidia_smi
+from gpucheck.probes import nvidia_smi
 
 SMI = "/usr/bin/nvidia-smi"
 QUERY = f"{SMI} --query-gpu=driver_version,name --format=csv,noheader"

@@ -13,7 +13,7 @@ from gpucheck.derived.wheels import meets
 from gpucheck.facts.libraries import LoadedLibrary, Loading
 from gpucheck.facts.torch import Interpreter, NvidiaWheels, TorchBuild
 from gpucheck.machine import RecordedHost
-from gpucheck.probes.torch.nvidia_wheels import collect
+from gpucheck.probes.nvidia_wheels import collect
 
 SITE = "/home/user/venv/lib/python3.11/site-packages"
 USER = "/home/user/.local/lib/python3.11/site-packages"

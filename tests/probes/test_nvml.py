@@ -9,7 +9,7 @@ from support import machine
 
 from gpucheck.facts.driver import Nvml, NvmlGpu
 from gpucheck.language import say, speaking, spoken
-from gpucheck.probes.driver import nvml
+from gpucheck.probes import nvml
 
 RTX_4090: dict[str, Any] = {
     "handle": 0,

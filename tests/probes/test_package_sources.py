@@ -9,14 +9,14 @@ import pytest
 from each import each
 from support import machine
 
+from gpucheck.doctor.collector import Collector
 from gpucheck.facts.request import Request
 from gpucheck.facts.secrets import public_address
 from gpucheck.facts.torch import Interpreter, PackageSources
 from gpucheck.machine import RecordedHost
 from gpucheck.machine.candidates import TargetWish
-from gpucheck.probes.collector import Collector
-from gpucheck.probes.torch.package_sources import collect
-from gpucheck.probes.torch.reading.pip_settings import _options
+from gpucheck.probes.package_sources import collect
+from gpucheck.probes.reading.pip_settings import _options
 from gpucheck.tables import Tables
 
 HOME = "/home/ana"

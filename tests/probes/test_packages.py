@@ -7,8 +7,8 @@ import pytest
 from support import machine
 
 from gpucheck.facts.torch import Interpreter, Packages
-from gpucheck.probes.torch.packages import collect
-from gpucheck.probes.torch.reading.dist_info import normalise
+from gpucheck.probes.packages import collect
+from gpucheck.probes.reading.dist_info import normalise
 from gpucheck.tables import Tables
 from gpucheck.tables.packages import KnownPackages
 

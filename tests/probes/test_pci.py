@@ -7,7 +7,7 @@ from support import machine
 
 from gpucheck.facts.system import PciGpu
 from gpucheck.machine import Host
-from gpucheck.probes.system.pci import collect
+from gpucheck.probes.pci import collect
 from gpucheck.tables import Tables
 from gpucheck.tables.gpus import PciDevices
 

@@ -6,8 +6,8 @@ from support import machine
 
 from gpucheck.machine import RecordedHost
 from gpucheck.machine.binaries.loader import Lost
-from gpucheck.probes.loading.reading.process_libraries import kept_out
-from gpucheck.probes.torch.reading.dist_info import DistInfo
+from gpucheck.probes.reading.dist_info import DistInfo
+from gpucheck.probes.reading.process_libraries import kept_out
 
 SITE = "/v/lib/python3.11/site-packages"
 CUDNN = f"{SITE}/nvidia/cudnn/lib/libcudnn.so.9"

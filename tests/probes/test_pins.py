@@ -5,8 +5,8 @@ from pathlib import Path
 
 from support import machine
 
-from gpucheck.probes.torch.reading.dist_info import DistInfo
-from gpucheck.probes.torch.reading.requirements import pins
+from gpucheck.probes.reading.dist_info import DistInfo
+from gpucheck.probes.reading.requirements import pins
 
 SITE = "/s"
 

@@ -10,7 +10,7 @@ import pytest
 from each import each
 from preloading_forms import FORMS, SINCE_2_5, WITH_BUILTINS, WITH_CUBLASLT, WITH_CUDA_11
 
-from gpucheck.probes.loading.reading.preloading import Entry, Preloading, understand
+from gpucheck.probes.reading.preloading import Entry, Preloading, understand
 
 AFTER_A_FAILURE = {
     "1.12": (), "1.13.1": ("cublas libcublas", "cudnn libcudnn"),

@@ -6,9 +6,7 @@ import pytest
 from gpucheck.facts.torch import Interpreter
 from gpucheck.machine import RecordedHost
 from gpucheck.machine.candidates import TargetWish
-from gpucheck.probes.loading import cuda_libraries
-from gpucheck.probes.toolkit import toolkits
-from gpucheck.probes.torch import interpreter, packages, torch_build
+from gpucheck.probes import cuda_libraries, interpreter, packages, toolkits, torch_build
 from gpucheck.tables import Tables
 from gpucheck.tables.packages import KnownPackages
 

@@ -8,7 +8,7 @@ from packaging.markers import default_environment
 from packaging.requirements import Requirement
 
 from gpucheck.facts.torch import Interpreter
-from gpucheck.probes.torch.reading import requirements
+from gpucheck.probes.reading import requirements
 
 ENVIRONMENT = {
     "python_version": "3.11", "python_full_version": "3.11.7", "implementation_name": "cpython",

@@ -7,7 +7,7 @@ from each import each
 from support import machine
 
 from gpucheck.facts.system import System
-from gpucheck.probes.system.system import collect
+from gpucheck.probes.system import collect
 
 UBUNTU = (
     'PRETTY_NAME="Ubuntu 22.04.4 LTS"\nNAME="Ubuntu"\nVERSION_ID="22.04"\n'

@@ -9,8 +9,8 @@ from support import machine
 
 from gpucheck.facts.libraries import Toolkits
 from gpucheck.facts.torch import Interpreter
-from gpucheck.probes.loading.reading import versions
-from gpucheck.probes.toolkit.toolkits import collect
+from gpucheck.probes.reading import versions
+from gpucheck.probes.toolkits import collect
 
 SITE = "/home/user/venv/lib/python3.11/site-packages"
 PYTHON = Interpreter(status="ok", prefix="/home/user/venv", kind="venv", sys_path=[SITE])

@@ -7,8 +7,8 @@ from each import each
 from support import machine
 
 from gpucheck.facts.torch import Interpreter, TorchBuild
-from gpucheck.probes.torch.reading.files import version_facts
-from gpucheck.probes.torch.torch_build import collect
+from gpucheck.probes.reading.torch_files import version_facts
+from gpucheck.probes.torch_build import collect
 
 PREFIX = "/home/user/venv"
 SITE = f"{PREFIX}/lib/python3.11/site-packages"

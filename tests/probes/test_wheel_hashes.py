@@ -9,7 +9,7 @@ from support import machine
 
 from gpucheck.facts.request import Request
 from gpucheck.facts.torch import DamagedLibrary, Interpreter, NvidiaWheels, WheelHashes
-from gpucheck.probes.torch.wheel_hashes import collect
+from gpucheck.probes.wheel_hashes import collect
 
 SITE = "/home/user/venv/lib/python3.11/site-packages"
 PYTHON = Interpreter(status="ok", sys_path=[SITE], kind="venv")

@@ -14,12 +14,12 @@ from each import each
 from msgspec import inspect
 
 from gpucheck.cli import gpucheck
+from gpucheck.doctor.collector import Collector
 from gpucheck.engine import ask, judge_machine
 from gpucheck.facts.request import Request
 from gpucheck.findings.form import Check, Outcome
 from gpucheck.machine.candidates import TargetWish
 from gpucheck.output import terminal
-from gpucheck.probes.collector import Collector
 from gpucheck.tables import Tables, TablesError
 from gpucheck.tables.check import all_tables
 

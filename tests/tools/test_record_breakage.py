@@ -9,11 +9,11 @@ import pytest
 from elf_support import elf
 from test_machines import TABLES
 
+from gpucheck.doctor.collector import Collector
 from gpucheck.facts.libraries import Loading
 from gpucheck.facts.request import Request
 from gpucheck.machine import RecordedHost, Recording
 from gpucheck.machine.candidates import TargetWish
-from gpucheck.probes.collector import Collector
 
 pytestmark = pytest.mark.process
 

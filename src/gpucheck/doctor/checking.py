@@ -20,10 +20,10 @@ from gpucheck.interface.request import Level, Option
 from gpucheck.language import say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
+    from gpucheck.doctor.collector import Collected
     from gpucheck.facts.request import Request
     from gpucheck.machine import Host
     from gpucheck.machine.candidates import TargetWish
-    from gpucheck.probes.collector import Collected
     from gpucheck.tables import Tables
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.engine import Report
@@ -69,8 +69,8 @@ def collect(  # what a collector takes
     Raises:
         RefusedError: the interpreter that the user named cannot be asked.
     """
+    from gpucheck.doctor.collector import Collector  # noqa: PLC0415
     from gpucheck.machine.target import refusal  # noqa: PLC0415
-    from gpucheck.probes.collector import Collector  # noqa: PLC0415
 
     if why := refusal(host, target):
         raise RefusedError(printable(why, limit=LONGEST_REFUSAL))

@@ -23,12 +23,12 @@ from gpucheck.interface.with_tables import open_tables, refuse_broken
 from gpucheck.language import in_series, say, spoken
 
 if TYPE_CHECKING:  # imported late: --help does not need them
+    from gpucheck.doctor.collector import Collected
     from gpucheck.engine import Report
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.interface.live_table import LiveTable
     from gpucheck.machine import Host
     from gpucheck.machine.candidates import TargetWish
-    from gpucheck.probes.collector import Collected
     from gpucheck.selftests.progress import ProgressGrid
     from gpucheck.tables import Tables
 

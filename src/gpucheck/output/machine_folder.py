@@ -20,7 +20,7 @@ from gpucheck.machine import RecordingHost
 from gpucheck.machine.record_folder import place_in_folder
 from gpucheck.machine.recording import noted
 from gpucheck.output.redact import Redaction
-from gpucheck.probes.torch.reading.dist_info import channel_in
+from gpucheck.probes.reading.dist_info import channel_in
 
 _OF_HOST = ("stat", "open", "space", "which", "problems", "listings", "sha256", "registry")
 _KINDS = (*_OF_HOST, "files", "links", "commands", "answers")

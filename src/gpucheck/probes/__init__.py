@@ -1,14 +1,13 @@
 """Probes: one module is one section of facts and the ``collect`` function that fills it.
 
 The types of ``collect``'s parameters declare what a probe needs: a :class:`Host`, tables, or other
-sections. A probe that needs a section runs after the one that fills it. Nothing is registered by
-hand.
+sections. A probe that needs a section runs after the one that fills it. Nothing is registered:
+every module in this folder is a probe, and what they share is in ``reading``.
 """
 
 import functools
 import importlib
 import inspect
-import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -38,30 +37,18 @@ class Probe(msgspec.Struct, frozen=True):
 
 
 @functools.cache
-def _modules() -> dict[str, str]:
-    """Return the full name of each probe's module by its last part."""
-    return {
-        name: f"{__name__}.{subject}.{name}"
-        for folder in __path__
-        for subject in os.listdir(folder)  # noqa: PTH208  # no pathlib in a check
-        if os.path.isfile(f"{folder}/{subject}/__init__.py")  # noqa: PTH113
-        for name in modules_of([f"{folder}/{subject}"])
-    }
-
-
-@functools.cache
 def all_probes() -> tuple[Probe, ...]:
     """Return every probe, by the name of its module."""
-    probes = (probe_of(name) for name in sorted(_modules()))
+    probes = (probe_of(name) for name in modules_of(__path__))
     return tuple(probe for probe in probes if probe is not None)
 
 
 @functools.cache
 def probe_of(name: str) -> Probe | None:
     """Return the probe in the module of this name; None if there is no such module."""
-    if name not in _modules():
+    if name not in modules_of(__path__):
         return None
-    module = importlib.import_module(_modules()[name])
+    module = importlib.import_module(f"{__name__}.{name}")
     needs = dict(inspect.get_annotations(module.collect))
     section = needs.pop("return")
     lane = getattr(module, "LANE", "")

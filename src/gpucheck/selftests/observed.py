@@ -23,8 +23,8 @@ from gpucheck.facts.snapshot import Snapshot
 from gpucheck.language import plain, say
 from gpucheck.machine import Host, LiveHost
 from gpucheck.machine.children import Children, Said, Tell
-from gpucheck.probes.driver import nvml
-from gpucheck.probes.loading.reading.owners import library_name, stem
+from gpucheck.probes import nvml
+from gpucheck.probes.reading.versions import library_name, stem
 from gpucheck.selftests.plan import IMPORT
 from gpucheck.tables.gpus import GpuRates, RateRow
 

@@ -39,7 +39,7 @@ from gpucheck.machine import Host
 from gpucheck.machine.control_groups import ProcessorLimit
 from gpucheck.machine.process_identity import own_command
 from gpucheck.machine.supervised import TERMINATE, Supervised
-from gpucheck.probes.system import environment, limits
+from gpucheck.probes import environment, limits
 
 _FAREWELL = 1.0
 """Seconds for a program that is told to end, so that it can end what it has started."""

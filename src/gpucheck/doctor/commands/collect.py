@@ -11,7 +11,7 @@ from gpucheck.interface.text import echo, words_of, write_out
 from gpucheck.language import say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
-    from gpucheck.probes.collector import Collected
+    from gpucheck.doctor.collector import Collected
     from gpucheck.tables import Tables
 
 

@@ -1,1 +1,0 @@
-"""Probes of the driver: NVML, libcuda, nvidia-smi, kernel modules, device nodes."""

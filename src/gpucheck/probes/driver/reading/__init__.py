@@ -1,1 +1,0 @@
-"""Helpers of the probes in this folder: one module reads one kind of thing."""

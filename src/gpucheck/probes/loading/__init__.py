@@ -1,1 +1,0 @@
-"""Probes of the libraries that the target process would load."""

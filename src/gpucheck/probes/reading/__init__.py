@@ -1,0 +1,1 @@
+"""What the probes share: one module reads one kind of thing."""

@@ -1,1 +1,0 @@
-"""Probes of the operating system, the container, limits and the PCI bus."""

@@ -1,1 +1,0 @@
-"""Probes of CUDA toolkits and host compilers."""

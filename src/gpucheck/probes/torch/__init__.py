@@ -1,1 +1,0 @@
-"""Probes of the target interpreter, its PyTorch and its packages."""
