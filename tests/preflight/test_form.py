@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gpucheck import cluster
 from gpucheck.cluster import run_command, use_case
-from gpucheck.programs import preflight_outcome
+from gpucheck.programs import results
 
 NO_NAMES = {"one", "said", "told", "these", "those"}
 WIRE_FIELDS = {("RankResult", "said")}
@@ -30,7 +30,7 @@ def _variables(tree: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def test_a_name_says_what_a_thing_is() -> None:
-    files = [*Path(*cluster.__path__).rglob("*.py"), Path(preflight_outcome.__file__)]
+    files = [*Path(*cluster.__path__).rglob("*.py"), Path(results.__file__)]
     wrong = [
         f"{file.name}: {name}"
         for file in files
