@@ -11,7 +11,7 @@ import pytest
 from gpucheck.cluster.run_command import ProgressLine, print_line
 from gpucheck.doctor.run import Progress
 from gpucheck.interface.live_table import LiveTable
-from gpucheck.selftests.progress import ProgressGrid
+from gpucheck.selftests.outcome import ProgressGrid
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from gpucheck.doctor.run import Progress
 from gpucheck.interface.live_table import table
 from gpucheck.language import speaking
 from gpucheck.language.columns import cut_to, width_of
-from gpucheck.selftests.progress import ProgressGrid
+from gpucheck.selftests.outcome import ProgressGrid
 
 
 def test_the_table_of_running_selftests_is_aligned() -> None:

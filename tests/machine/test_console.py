@@ -13,7 +13,7 @@ from gpucheck.interface.live_table import LiveTable
 from gpucheck.interface.text import colored
 from gpucheck.machine import windows
 from gpucheck.programs import examiner
-from gpucheck.selftests.progress import ProgressGrid
+from gpucheck.selftests.outcome import ProgressGrid
 
 _USUAL = 0x0003
 """Processed output, and lines that are wrapped at their end."""

@@ -11,7 +11,7 @@ from gpucheck.facts.driver import DeviceNode, DeviceNodes, GpuProcess, Nvml
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Origin, ProbeRuns, Snapshot
 from gpucheck.facts.torch import Interpreter
-from gpucheck.selftests import eligibility
+from gpucheck.selftests import plan
 
 PYTHON = Interpreter(status="ok", executable="/home/user/venv/bin/python")
 NODE = DeviceNodes(nodes=[DeviceNode(path="/dev/nvidia0", is_device=True)])
@@ -25,8 +25,8 @@ def machine(*sections: Section, origin: Origin = "live") -> Snapshot:
 
 
 def test_a_device_and_a_cuda_build_are_tested_unasked() -> None:
-    assert eligibility.why_not_by_itself(machine()) == ""
-    assert eligibility.expects_gpu(machine())
+    assert plan.why_not_by_itself(machine()) == ""
+    assert plan.expects_gpu(machine())
 
 
 @each(
@@ -42,18 +42,18 @@ def test_a_device_and_a_cuda_build_are_tested_unasked() -> None:
     ],
 )
 def test_else_it_says_why_not(section: Section, words: str) -> None:
-    assert words in eligibility.why_not_by_itself(machine(section))
-    assert not eligibility.expects_gpu(machine(section)) or isinstance(section, Interpreter)
+    assert words in plan.why_not_by_itself(machine(section))
+    assert not plan.expects_gpu(machine(section)) or isinstance(section, Interpreter)
 
 
 def test_without_nodes_the_driver_s_own_word_counts() -> None:
-    assert eligibility.why_not_by_itself(machine(NO_NODE, cuda_sees(A100))) == ""
-    assert eligibility.why_not_by_itself(machine(NO_NODE, nvml(A100))) == ""
+    assert plan.why_not_by_itself(machine(NO_NODE, cuda_sees(A100))) == ""
+    assert plan.why_not_by_itself(machine(NO_NODE, nvml(A100))) == ""
 
 
 @pytest.mark.parametrize("origin", ["sysroot", "recorded"])
 def test_nothing_runs_in_what_is_only_files(origin: Origin) -> None:
-    assert "only files" in eligibility.why_no_test(machine(origin=origin))
+    assert "only files" in plan.why_no_test(machine(origin=origin))
 
 
 def with_gpus(*changes: dict[str, object]) -> Snapshot:
@@ -67,7 +67,7 @@ def with_gpus(*changes: dict[str, object]) -> Snapshot:
 
 
 def test_a_gpu_without_room_is_left_alone_with_the_reason() -> None:
-    found = eligibility.unfit(
+    found = plan.unfit(
         with_gpus({"memory_free_bytes": 20 * MIB}, {"memory_free_bytes": 300 * MIB}, {})
     )
     assert found == {
@@ -78,7 +78,7 @@ def test_a_gpu_without_room_is_left_alone_with_the_reason() -> None:
 def test_an_exclusive_gpu_is_left_alone_only_while_it_is_held() -> None:
     holder = [GpuProcess(pid=4242, kind="compute")]
     mode = "exclusive-process"
-    found = eligibility.unfit(
+    found = plan.unfit(
         with_gpus(
             {"compute_mode": mode, "processes": holder},
             {"compute_mode": mode, "processes": []},

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucheck.selftests.folder import step_folder, sweep
+from gpucheck.selftests.job_runner import step_folder, sweep
 
 OLD = time.time() - 3600
 

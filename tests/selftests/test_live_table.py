@@ -5,7 +5,7 @@ import io
 import pytest
 
 from gpucheck.interface.live_table import LiveTable, table
-from gpucheck.selftests.progress import ProgressGrid
+from gpucheck.selftests.outcome import ProgressGrid
 
 
 def grid(gpus: int) -> ProgressGrid:

@@ -25,7 +25,7 @@ from gpucheck.findings.form import GpuWord
 from gpucheck.interface.text import printable
 from gpucheck.language import in_series, say
 from gpucheck.machine import waker
-from gpucheck.selftests import eligibility
+from gpucheck.selftests import plan
 from gpucheck.selftests.plan import Wish
 from gpucheck.worker.alone import TESTS
 
@@ -186,7 +186,7 @@ class _Line(Printer):
         limit = {**options, "timeout": options["timeout"] * _OF_PROBES}
         snapshot = run_probes(host, tables, limit, request=Request(gpus=gpus)).snapshot
         left = self._begun + options["timeout"] - time.monotonic() - _TO_END
-        by_itself = eligibility.why_not_by_itself(snapshot)
+        by_itself = plan.why_not_by_itself(snapshot)
         if tests and ends_there and not by_itself and left >= _LEAST:
             selftest_request = Wish(tests=tests, timeout=left)
             with listening(options) as listener:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.interface.live_table import LiveTable
     from gpucheck.machine import Host
     from gpucheck.machine.candidates import TargetWish
-    from gpucheck.selftests.progress import ProgressGrid
+    from gpucheck.selftests.outcome import ProgressGrid
     from gpucheck.tables import Tables
 
 __all__ = [

@@ -17,8 +17,8 @@ if TYPE_CHECKING:  # imported late: most runs do not need them
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.machine import Host
     from gpucheck.selftests.observed import Watch
+    from gpucheck.selftests.outcome import ProgressGrid
     from gpucheck.selftests.plan import Wish
-    from gpucheck.selftests.progress import ProgressGrid
     from gpucheck.tables import Tables
 
 _DEVICE = re.compile(r"cpu|cuda(?::[0-9]{1,3})?")
@@ -54,11 +54,11 @@ def with_selftests(
     """
     if refused:
         return without_selftests(snapshot, refused)
-    from gpucheck.selftests import eligibility  # noqa: PLC0415
+    from gpucheck.selftests import plan  # noqa: PLC0415
 
-    why = eligibility.why_no_test(snapshot)
+    why = plan.why_no_test(snapshot)
     if not asked:
-        why = why or eligibility.why_not_by_itself(snapshot)
+        why = why or plan.why_not_by_itself(snapshot)
     if why:
         return without_selftests(snapshot, why)
     from gpucheck.selftests.plan import Wish  # noqa: PLC0415
@@ -78,9 +78,9 @@ def selftests_alone(
     host: "Host", snapshot: "Snapshot", tables: "Tables", wish: "Wish", *, show: Show | None = None
 ) -> "Snapshot":
     """Return the snapshot with the self-tests that were asked for, or with why none can run."""
-    from gpucheck.selftests import eligibility  # noqa: PLC0415
+    from gpucheck.selftests import plan  # noqa: PLC0415
 
-    if why := eligibility.why_no_test(snapshot):
+    if why := plan.why_no_test(snapshot):
         return without_selftests(snapshot, why)
     return run_selftests(host, snapshot, tables, wish, show=show)
 
@@ -97,7 +97,7 @@ def run_selftests(
 
     from gpucheck.facts.torch import Interpreter  # noqa: PLC0415
     from gpucheck.machine import LiveHost  # noqa: PLC0415
-    from gpucheck.selftests import eligibility  # noqa: PLC0415
+    from gpucheck.selftests import plan  # noqa: PLC0415
     from gpucheck.selftests.launcher import Launcher  # noqa: PLC0415
     from gpucheck.selftests.observed import Watch, compared, with_shares  # noqa: PLC0415
     from gpucheck.selftests.plan import headers  # noqa: PLC0415
@@ -105,14 +105,14 @@ def run_selftests(
 
     if not isinstance(host, LiveHost):
         raise UsageError(say("self-tests run on this machine only"))
-    expected = eligibility.expects_gpu(snapshot)
+    expected = plan.expects_gpu(snapshot)
     watch = Watch(host, wish.timeout) if expected and wish.level != "quick" else None
     launcher = Launcher(
         host.supervise,
         snapshot.get(Interpreter).executable or "",
         msgspec.structs.replace(wish, expect_gpu=expected),
         headers(),
-        unfit=eligibility.unfit(snapshot),
+        unfit=plan.unfit(snapshot),
         progress=lambda grid: _show(grid, show, watch),
         cores=os.cpu_count() or 1,
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gpucheck.machine import Host
     from gpucheck.machine.candidates import TargetWish
-    from gpucheck.selftests.progress import ProgressGrid
+    from gpucheck.selftests.outcome import ProgressGrid
 
 
 class Listener:

@@ -9,7 +9,7 @@ from typing import TextIO
 from gpucheck.interface.text import LiveOut, printable
 from gpucheck.language import in_series, say, spoken
 from gpucheck.language.columns import cut_to, padded
-from gpucheck.selftests.progress import ProgressGrid, State
+from gpucheck.selftests.outcome import ProgressGrid, State
 
 _WORDS: dict[State, str] = {
     "waiting": ".",

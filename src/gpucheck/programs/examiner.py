@@ -30,7 +30,7 @@ from gpucheck.output.json_text import json_text
 from gpucheck.selftests.plan import Wish
 
 if TYPE_CHECKING:
-    from gpucheck.selftests.progress import ProgressGrid
+    from gpucheck.selftests.outcome import ProgressGrid
 
 ORDER_LIMIT = 1 << 20  # bytes; chosen: names and options only, so no real order comes near it
 _PATIENCE = 30.0

@@ -9,8 +9,8 @@ import msgspec
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.language import say
 from gpucheck.machine.worker_pool.pool import CAN_FORK, StartProgram
-from gpucheck.selftests.folder import sweep
-from gpucheck.selftests.job_runner import JobRunner
+from gpucheck.selftests.job_runner import JobRunner, sweep
+from gpucheck.selftests.outcome import ProgressGrid
 from gpucheck.selftests.plan import (
     CPU,
     IMPORT,
@@ -23,7 +23,6 @@ from gpucheck.selftests.plan import (
     in_ranks,
     plan,
 )
-from gpucheck.selftests.progress import ProgressGrid
 
 _OF_A_FORK = ("cuda-error", "cuda-unavailable", "python-exception")
 """Kinds of failure that a fork itself might have caused."""

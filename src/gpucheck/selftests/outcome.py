@@ -1,7 +1,8 @@
 """The outcome of one self-test: from its answer, or from the end of its process."""
 
+import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -10,6 +11,26 @@ from gpucheck.language import Sentence, say
 from gpucheck.language.read_back import said_again
 from gpucheck.machine.worker_pool.process import Message, worker_exit
 from gpucheck.selftests.plan import Job
+
+# The progress of the self-tests, as the command line shows it.
+
+State = Literal["waiting", "running", "passed", "failed", "skipped", "timed-out", "crashed"]
+
+
+class ProgressGrid:
+    """The state of each self-test in each place."""
+
+    def __init__(self) -> None:
+        self.cells: dict[str, dict[str, State]] = {}
+        """By test, then by place."""
+        self.stages: dict[str, str] = {}
+        """What each place is about to do."""
+        self.started = time.monotonic()
+
+    def put(self, test: str, place: str, state: State) -> None:
+        """Set the state of a test in a place."""
+        self.cells.setdefault(test, {})[place] = state
+
 
 # A sentence in a worker's message: its English text, its template and its parameters.
 #
