@@ -38,7 +38,7 @@ from gpucheck.probes import torch_build
 from gpucheck.probes.reading.process_libraries import missing_versions
 from gpucheck.selftests.observed import compare
 from gpucheck.tables.base import Tables
-from gpucheck.tables.runtime_opens import RuntimeOpens
+from gpucheck.tables.cuda import RuntimeOpens
 
 _WORKER = Path(gpucheck.__file__).parent / "worker" / "loaded.py"
 _FORKER = r"""

@@ -38,7 +38,7 @@ from gpucheck.probes.reading.preloading import Preloading, understand
 from gpucheck.probes.reading.torch_process import torch_process
 from gpucheck.probes.reading.versions import is_cuda, library_name
 from gpucheck.tables.base import Tables
-from gpucheck.tables.runtime_opens import RuntimeOpens
+from gpucheck.tables.cuda import RuntimeOpens
 
 _SYSTEM = "/usr/lib/x86_64-linux-gnu"
 _WHEELS = ("nvidia", "torch-", "triton-", "cuda_")

@@ -13,7 +13,7 @@ from gpucheck.advice.recommender import Card, Recommender, Situation
 from gpucheck.describe.judge import judge_described
 from gpucheck.describe.keys import read_words
 from gpucheck.describe.recommend_options import OTHER_COMPANIONS
-from gpucheck.tables.extensions import Extensions
+from gpucheck.tables.companions import Extensions
 
 RECOMMENDER = Recommender(TABLES)
 INDEX = "https://download.pytorch.org/whl/"

@@ -15,8 +15,7 @@ from gpucheck.describe.judge import judge_described
 from gpucheck.describe.keys import read_words
 from gpucheck.engine import supply
 from gpucheck.facts.torch import Distribution, Packages
-from gpucheck.tables.conda_builds import CondaBuilds
-from gpucheck.tables.torch import TorchReleases
+from gpucheck.tables.torch import CondaBuilds, TorchReleases
 
 FORGE = Packages(
     distributions=[Distribution(project="torchvision", version="0.21.0", installer="conda")],

@@ -16,7 +16,7 @@ from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.model import Backend, Pace, RankResult, Roster, Step, StepResult
 from gpucheck.facts.preflight import Culprit
 from gpucheck.tables import Tables
-from gpucheck.tables.bus_bandwidth import BusBandwidths
+from gpucheck.tables.nccl import BusBandwidths
 
 TABLE = Tables().get(BusBandwidths)
 FAST = 1.0

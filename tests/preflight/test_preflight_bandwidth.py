@@ -19,7 +19,7 @@ from gpucheck.cluster.figures.slow_links import (
 from gpucheck.cluster.model import Backend, Kind, Pace, Roster, StepResult, TaskFacts
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.tables import Tables
-from gpucheck.tables.bus_bandwidth import BusBandwidths
+from gpucheck.tables.nccl import BusBandwidths
 
 MIB = 1 << 20
 SIZE = 128 * MIB

@@ -19,7 +19,7 @@ from gpucheck.probes import interpreter, loading, torch_build
 from gpucheck.probes.reading.versions import Owners, is_cuda, library_name, stem
 from gpucheck.selftests.observed import LoadedDifference, compare
 from gpucheck.tables.base import Tables
-from gpucheck.tables.runtime_opens import RuntimeOpens
+from gpucheck.tables.cuda import RuntimeOpens
 
 MACHINE = "real-torch29-foreign-copies-ok"
 FOREIGN = "/opt/cuda-12.1/lib64"

@@ -15,7 +15,7 @@ from gpucheck.machine import RecordedHost
 from gpucheck.probes import loading
 from gpucheck.probes.reading.windows import imports
 from gpucheck.tables.base import Tables
-from gpucheck.tables.runtime_opens import RuntimeOpens
+from gpucheck.tables.cuda import RuntimeOpens
 
 BASE = r"C:\Python312"
 PREFIX = r"C:\venv"

@@ -6,13 +6,11 @@ from each import each
 from tables.some import some
 
 from gpucheck.tables import OperatingSystem, Tables
+from gpucheck.tables.companions import Extensions, TorchCompanions
 from gpucheck.tables.compilers import HostCompilers, ToolkitTargets
-from gpucheck.tables.extensions import Extensions
 from gpucheck.tables.jetson import JetsonWheels
 from gpucheck.tables.packages import Numpy2, Triton
-from gpucheck.tables.torch import WheelIndexes
-from gpucheck.tables.torch_companions import TorchCompanions
-from gpucheck.tables.torch_pins import TorchPins
+from gpucheck.tables.torch import TorchPins, WheelIndexes
 
 
 @each(

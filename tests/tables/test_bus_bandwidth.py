@@ -5,8 +5,8 @@ from itertools import groupby
 from tables.some import some
 
 from gpucheck.tables import Tables
-from gpucheck.tables.bus_bandwidth import BusBandwidthRow, BusBandwidths
 from gpucheck.tables.gpus import GpuRates
+from gpucheck.tables.nccl import BusBandwidthRow, BusBandwidths
 
 MIB, GIB = 1 << 20, 1 << 30
 H200, A100 = "NVIDIA H200", "NVIDIA A100-SXM4-80GB"

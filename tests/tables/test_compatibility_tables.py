@@ -5,7 +5,7 @@ from tables.some import some
 
 from gpucheck.tables import Tables
 from gpucheck.tables.cuda import MinorCompatLimits
-from gpucheck.tables.forward_compat import ForwardCompat, GpuKind
+from gpucheck.tables.driver import ForwardCompat, GpuKind
 
 
 def test_limits(tables: Tables) -> None:

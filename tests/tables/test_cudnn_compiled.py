@@ -3,7 +3,7 @@
 from each import each
 
 from gpucheck.tables import Tables
-from gpucheck.tables.cudnn_rules import CudnnRules
+from gpucheck.tables.cudnn import CudnnRules
 
 RULES = Tables().get(CudnnRules)
 

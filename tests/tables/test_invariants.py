@@ -9,19 +9,16 @@ from tables.some import some
 
 from gpucheck.tables import Table, Tables
 from gpucheck.tables.check import all_tables
+from gpucheck.tables.companions import CompanionRow, ExtensionRow, Extensions, TorchCompanions
 from gpucheck.tables.compilers import ToolkitTargets
 from gpucheck.tables.cuda import CudaComponents, CudaDrivers, component_of
 from gpucheck.tables.cudnn import CudnnSublibraries
-from gpucheck.tables.driver import DriverBranches
-from gpucheck.tables.extensions import ExtensionRow, Extensions
-from gpucheck.tables.forward_compat import ForwardCompat, PackageRow
+from gpucheck.tables.driver import DriverBranches, ForwardCompat, PackageRow
 from gpucheck.tables.gpus import GpuArchitectures
 from gpucheck.tables.jetson import Jetpacks, JetsonWheels
 from gpucheck.tables.nccl import Nccl, NcclCodeRow, TorchNcclRow
 from gpucheck.tables.packages import Numpy2, Triton
-from gpucheck.tables.torch import TorchBuilds, TorchReleases, WheelIndexes
-from gpucheck.tables.torch_companions import CompanionRow, TorchCompanions
-from gpucheck.tables.torch_pins import TorchPinRow, TorchPins
+from gpucheck.tables.torch import TorchBuilds, TorchPinRow, TorchPins, TorchReleases, WheelIndexes
 from gpucheck.tables.versions import numbers
 
 # nvcc compiles for 8.8 from CUDA 13.0 on; no product with it is known.

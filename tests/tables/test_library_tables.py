@@ -4,12 +4,10 @@ from each import each
 from tables.some import some
 
 from gpucheck.tables import Tables
-from gpucheck.tables.cuda import CudaComponents, CudaSonames
-from gpucheck.tables.cudnn import CudnnSublibraries
-from gpucheck.tables.cudnn_rules import CudnnRules
+from gpucheck.tables.cuda import CudaComponents, CudaSonames, RuntimeOpens
+from gpucheck.tables.cudnn import CudnnRules, CudnnSublibraries
 from gpucheck.tables.error_codes import LibraryErrors
 from gpucheck.tables.nccl import Nccl
-from gpucheck.tables.runtime_opens import RuntimeOpens
 from gpucheck.tables.versions import numbers
 
 

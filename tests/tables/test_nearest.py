@@ -1,7 +1,7 @@
 from each import each
 
 from gpucheck.findings import all_rules
-from gpucheck.tables.nearest import did_you_mean, nearest, same_name
+from gpucheck.tables.meant_products import did_you_mean, nearest, same_name
 
 
 @each(

@@ -5,9 +5,8 @@ import re
 from each import each
 
 from gpucheck.tables import Tables
-from gpucheck.tables.extensions import ExtensionRow, Extensions
+from gpucheck.tables.companions import ExtensionRow, Extensions, TorchCompanions
 from gpucheck.tables.packages import KnownPackages, SystemPackages
-from gpucheck.tables.torch_companions import TorchCompanions
 
 
 def test_names_compare_as_pypi_compares_them(tables: Tables) -> None:

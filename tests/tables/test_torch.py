@@ -4,8 +4,8 @@ from each import each
 from tables.some import some
 
 from gpucheck.tables import Tables
+from gpucheck.tables.companions import Package, TorchCompanions
 from gpucheck.tables.torch import TorchBuilds, TorchOldDefaults, TorchReleases
-from gpucheck.tables.torch_companions import Package, TorchCompanions
 
 
 def test_of_releases_older_than_the_first_row_nothing_is_known(tables: Tables) -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from gpucheck.tables import Tables
-from gpucheck.tables.extensions import ExtensionRow, Extensions
-from gpucheck.tables.torch_pins import TorchPins
+from gpucheck.tables.companions import ExtensionRow, Extensions
+from gpucheck.tables.torch import TorchPins
 from gpucheck.tables.versions import at_least, capability_numbers, numbers, parse
 
 if TYPE_CHECKING:  # offers.py imports this module

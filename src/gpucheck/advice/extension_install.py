@@ -12,7 +12,7 @@ from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Fix, or_else
 from gpucheck.facts.torch import Packages, TorchBuild
 from gpucheck.language import in_turn, listed, say
-from gpucheck.tables.extensions import Extensions as ExtensionTable
+from gpucheck.tables.companions import Extensions as ExtensionTable
 from gpucheck.tables.packages import Form, KnownPackages
 from gpucheck.tables.torch import TorchReleases
 from gpucheck.tables.versions import minor, parse

@@ -10,9 +10,8 @@ from gpucheck.facts.secrets import is_plain, place_and_path
 from gpucheck.facts.system import HIDDEN
 from gpucheck.facts.torch import Interpreter, PackageSources
 from gpucheck.language import Sentence, say
-from gpucheck.tables.conda_builds import CondaBuilds
 from gpucheck.tables.jetson import JetsonWheelRow
-from gpucheck.tables.torch import BuildRow, WheelIndexes
+from gpucheck.tables.torch import BuildRow, CondaBuilds, WheelIndexes
 from gpucheck.tables.versions import numbers
 
 # Which index a command names, and where no index is named because a mirror is configured.

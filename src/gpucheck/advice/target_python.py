@@ -14,8 +14,8 @@ from gpucheck.facts.claims import Fix
 from gpucheck.facts.system import System
 from gpucheck.facts.torch import Interpreter, Packages, PackageSources, TorchBuild
 from gpucheck.language import Sentence, in_turn, listed, say
+from gpucheck.tables.companions import Package
 from gpucheck.tables.packages import overwritten_by
-from gpucheck.tables.torch_companions import Package
 
 COMPANIONS: tuple[Package, ...] = ("torchvision", "torchaudio")
 _CONDA_NAMES = ("pytorch", "torchvision", "torchaudio", "cpuonly", "pytorch-cpu")

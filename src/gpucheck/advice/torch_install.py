@@ -19,9 +19,9 @@ from gpucheck.facts.system import Container, System
 from gpucheck.facts.torch import Packages, TorchBuild
 from gpucheck.language import Sentence, in_series, in_turn, say
 from gpucheck.tables import OperatingSystem, Tables
+from gpucheck.tables.companions import TorchCompanions
 from gpucheck.tables.jetson import JetsonWheels
 from gpucheck.tables.torch import TorchBuilds, TorchReleases
-from gpucheck.tables.torch_companions import TorchCompanions
 from gpucheck.tables.versions import released
 
 START_PAGE = "https://pytorch.org/get-started/locally/"

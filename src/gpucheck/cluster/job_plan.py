@@ -17,7 +17,7 @@ from gpucheck.cluster.launcher import TaskPlace
 from gpucheck.cluster.model import Backend
 from gpucheck.facts.selftests import Level
 from gpucheck.language import in_turn, say
-from gpucheck.tables.nearest import did_you_mean
+from gpucheck.tables.meant_products import did_you_mean
 
 Name = Literal["hang", "wrong", "slow", "crash", "stop", "absent", "link"]
 FORMS = (

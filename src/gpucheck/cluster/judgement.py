@@ -57,7 +57,7 @@ from gpucheck.findings import link_slow, rank_missing
 from gpucheck.interface.requirements import Requirements
 from gpucheck.language import in_clauses, say, say_many
 from gpucheck.tables import Tables
-from gpucheck.tables.bus_bandwidth import BusBandwidths
+from gpucheck.tables.nccl import BusBandwidths
 
 _A_DRILL = say("a drill is running")
 """All that the judgement says about a drill."""

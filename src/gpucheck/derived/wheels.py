@@ -8,8 +8,8 @@ from gpucheck.facts.libraries import Extensions
 from gpucheck.facts.system import System
 from gpucheck.facts.torch import Distribution, Packages, PinnedWheel, TorchBuild
 from gpucheck.language import say
-from gpucheck.tables.extensions import Extensions as ExtensionTable
-from gpucheck.tables.extensions import major_of
+from gpucheck.tables.companions import Extensions as ExtensionTable
+from gpucheck.tables.companions import major_of
 from gpucheck.tables.packages import is_kept_compatible
 from gpucheck.tables.versions import at_least, compare, parse, released
 

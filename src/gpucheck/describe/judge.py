@@ -24,7 +24,7 @@ from gpucheck.findings import all_rules
 from gpucheck.findings.form import Check, Outcome
 from gpucheck.language import Sentence, in_series, say
 from gpucheck.tables import Tables
-from gpucheck.tables.extensions import Extensions as ExtensionTable
+from gpucheck.tables.companions import Extensions as ExtensionTable
 from gpucheck.tables.gpus import GpuProducts
 from gpucheck.tables.jetson import Jetpacks
 

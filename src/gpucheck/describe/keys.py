@@ -13,7 +13,7 @@ import msgspec
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import any_of, in_series, in_turn, say
 from gpucheck.language.visible import made_visible
-from gpucheck.tables.nearest import did_you_mean, same_name
+from gpucheck.tables.meant_products import did_you_mean, same_name
 from gpucheck.tables.versions import capability_numbers, minor, parse
 
 # Chosen: a value is a version, a name or a path. Names are compared with every product: 1,000

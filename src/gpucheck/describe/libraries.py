@@ -13,12 +13,10 @@ from gpucheck.language import in_series, say
 from gpucheck.tables import Tables
 from gpucheck.tables.cuda import CudaComponents, component_of
 from gpucheck.tables.cudnn import CudnnSublibraries
-from gpucheck.tables.driver import DriverBranches
-from gpucheck.tables.forward_compat import ForwardCompat, GpuKind, kind_of
+from gpucheck.tables.driver import DriverBranches, ForwardCompat, GpuKind, kind_of
 from gpucheck.tables.gpus import GpuProducts
 from gpucheck.tables.packages import stem
-from gpucheck.tables.torch import TorchReleases
-from gpucheck.tables.torch_pins import TorchPins
+from gpucheck.tables.torch import TorchPins, TorchReleases
 from gpucheck.tables.versions import minor
 
 # The effect of a loaded cuda-compat library, from NVIDIA's table of forward compatibility.

@@ -8,9 +8,8 @@ from gpucheck.facts.system import System
 from gpucheck.facts.torch import Interpreter, Packages, TorchBuild
 from gpucheck.language import in_series, say
 from gpucheck.tables import Tables
-from gpucheck.tables.conda_builds import CondaBuilds
 from gpucheck.tables.cuda import CudaSonames
-from gpucheck.tables.torch import TorchBuilds, TorchReleases
+from gpucheck.tables.torch import CondaBuilds, TorchBuilds, TorchReleases
 from gpucheck.tables.versions import minor
 
 _INSTALLERS = {"conda-forge": "conda", "conda": "conda", "pytorch-channel": "conda", "source": ""}

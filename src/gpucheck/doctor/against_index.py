@@ -10,9 +10,9 @@ import msgspec
 
 from gpucheck.interface.text import printable, words_of
 from gpucheck.language import in_series, say
+from gpucheck.tables.companions import PinRow, TorchCompanions
 from gpucheck.tables.packages import Triton
 from gpucheck.tables.torch import TorchReleases
-from gpucheck.tables.torch_companions import PinRow, TorchCompanions
 
 if TYPE_CHECKING:
     from packaging.version import Version

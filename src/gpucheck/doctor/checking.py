@@ -179,7 +179,7 @@ def chosen(wish: CheckRequest) -> Chosen:
         return Chosen()
     from gpucheck.findings import all_rules  # noqa: PLC0415
     from gpucheck.probes import all_probes  # noqa: PLC0415
-    from gpucheck.tables.nearest import same_name  # noqa: PLC0415
+    from gpucheck.tables.meant_products import same_name  # noqa: PLC0415
 
     slugs, probes = set(all_rules()), {probe.name for probe in all_probes()}
     known = sorted(slugs | probes)

@@ -49,9 +49,8 @@ from gpucheck.tables import Row, Table, Tables
 from gpucheck.tables.compilers import CubinRules, ToolkitTargets
 from gpucheck.tables.cuda import CudaDrivers
 from gpucheck.tables.driver import DriverBranches
-from gpucheck.tables.error_codes import CudaErrors, NvmlErrors, Xids
+from gpucheck.tables.error_codes import CudaErrors, NvmlErrors, Sxids, Xids
 from gpucheck.tables.gpus import GpuArchitectures, GpuProducts
-from gpucheck.tables.sxids import Sxids
 from gpucheck.tables.torch import TorchBuilds, TorchReleases
 
 # From where the compatibility tables have what they say about the facts of a finding.

@@ -39,8 +39,7 @@ from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, say
 from gpucheck.tables.base import Row
-from gpucheck.tables.cudnn import CudnnSupport
-from gpucheck.tables.cudnn_rules import CudnnRules
+from gpucheck.tables.cudnn import CudnnRules, CudnnSupport
 from gpucheck.tables.versions import at_least, parse
 
 RULE = Rule(

@@ -30,7 +30,7 @@ from gpucheck.findings.form import Fine, Hit, Judgement, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
 from gpucheck.language import say
 from gpucheck.tables.cuda import CudaDrivers
-from gpucheck.tables.forward_compat import ForwardCompat, kind_of
+from gpucheck.tables.driver import ForwardCompat, kind_of
 from gpucheck.tables.gpus import GpuProducts
 
 RULE = Rule(

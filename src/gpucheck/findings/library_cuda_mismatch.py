@@ -40,8 +40,8 @@ from gpucheck.facts.torch import NvidiaWheels, Packages, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, in_series, listed, say, say_many
 from gpucheck.tables.base import Row
+from gpucheck.tables.companions import Extensions as ExtensionTable
 from gpucheck.tables.cuda import CudaSonames
-from gpucheck.tables.extensions import Extensions as ExtensionTable
 from gpucheck.tables.packages import KnownPackages, wheel_for_cuda, wheel_of_file
 
 RULE = Rule(

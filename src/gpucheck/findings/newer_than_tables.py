@@ -26,10 +26,9 @@ from gpucheck.tables import Tables
 from gpucheck.tables.base import HOW_TO_RENEW
 from gpucheck.tables.cuda import CudaDrivers, ToolkitRow
 from gpucheck.tables.driver import DriverBranches
-from gpucheck.tables.error_codes import Xids
+from gpucheck.tables.error_codes import Sxids, Xids
 from gpucheck.tables.gpus import GpuArchitectures
 from gpucheck.tables.meant_products import may_be_newer
-from gpucheck.tables.sxids import Sxids
 from gpucheck.tables.torch import TorchReleases
 from gpucheck.tables.versions import compare, numbers, parse, released
 

@@ -55,7 +55,7 @@ from gpucheck.facts.torch import (
 )
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, in_series, say, say_many
-from gpucheck.tables.cudnn_rules import CudnnRules, RuleRow
+from gpucheck.tables.cudnn import CudnnRules, RuleRow
 from gpucheck.tables.packages import cuda_of, is_kept_compatible, stem, wheel_of_file
 from gpucheck.tables.versions import at_least, compare, parse
 

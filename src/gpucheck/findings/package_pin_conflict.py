@@ -32,8 +32,8 @@ from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import and_more, say
-from gpucheck.tables.extensions import ExtensionRow
-from gpucheck.tables.extensions import Extensions as ExtensionTable
+from gpucheck.tables.companions import ExtensionRow
+from gpucheck.tables.companions import Extensions as ExtensionTable
 from gpucheck.tables.packages import KnownPackages, is_kept_compatible
 
 RULE = Rule(

@@ -32,7 +32,7 @@ from gpucheck.facts.torch import Distribution, Interpreter, Packages, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.extension_faults import ExtensionFaults, Fault
 from gpucheck.language import Sentence, in_series, say
-from gpucheck.tables.torch_companions import Package, PinRow, TorchCompanions
+from gpucheck.tables.companions import Package, PinRow, TorchCompanions
 from gpucheck.tables.versions import minor, released
 
 RULE = Rule(

@@ -47,7 +47,7 @@ def words_of(error: Exception, *, limit: int = 300) -> str:
 
 def meant(name: str, known: "Iterable[str]") -> str:
     """Return "Did you mean"; "" if nothing is similar."""
-    from gpucheck.tables.nearest import nearest  # noqa: PLC0415
+    from gpucheck.tables.meant_products import nearest  # noqa: PLC0415
 
     near = nearest(name, known)
     return say("Did you mean {names}?", names=any_of(near)) if near else ""

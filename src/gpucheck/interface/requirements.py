@@ -13,7 +13,7 @@ import msgspec
 from gpucheck.facts.streams import in_utf_8, reading
 from gpucheck.interface.errors import UsageError, printable, words_of
 from gpucheck.language import in_series, in_turn, say
-from gpucheck.tables.nearest import did_you_mean
+from gpucheck.tables.meant_products import did_you_mean
 from gpucheck.tables.versions import parse
 
 FILE_LIMIT = 64 * 1024

@@ -111,7 +111,7 @@ class CommandGroup(click.Group):
 def slug_of(name: str) -> str:
     """Return the finding of this name in whatever case, else the name as it is."""
     from gpucheck.findings import RETIRED, all_rules  # noqa: PLC0415
-    from gpucheck.tables.nearest import same_name  # noqa: PLC0415
+    from gpucheck.tables.meant_products import same_name  # noqa: PLC0415
 
     return same_name(name, (*all_rules(), *RETIRED.names)) or name
 

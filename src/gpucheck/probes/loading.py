@@ -4,7 +4,7 @@ from gpucheck.facts.libraries import Loading
 from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.language import say
 from gpucheck.machine import Host
-from gpucheck.tables.runtime_opens import RuntimeOpens
+from gpucheck.tables.cuda import RuntimeOpens
 
 DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "target"

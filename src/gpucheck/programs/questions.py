@@ -32,7 +32,7 @@ from gpucheck.output.words import printable as printable_line
 from gpucheck.programs import functions
 from gpucheck.programs.examiner import Order
 from gpucheck.programs.results import CheckReport
-from gpucheck.tables.nearest import same_name
+from gpucheck.tables.meant_products import same_name
 
 # Chosen, and promised in docs/programs/mcp.md: what an assistant sends comes from a conversation,
 # and stays in memory as a whole, unlike a file of triage.

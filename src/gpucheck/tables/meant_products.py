@@ -1,19 +1,72 @@
-"""The GPUs that people mean when they leave out a part of the name: ``4090``, ``rtx3060ti``.
-
-Words are compared without regard to case, and even if they are written together. The family
-(GeForce RTX, Quadro, Tesla) may be left out, and so may the end of a long name ("RTX PRO 6000"). A
-name that may mean GPUs of different compute capabilities is never decided here.
-"""
+"""The GPUs that people mean by a part of a name, and names similar to an unknown one."""
 
 import functools
 import re
+from collections.abc import Iterable
+from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from gpucheck.language import any_of, say
 from gpucheck.tables import Tables
 from gpucheck.tables.base import HOW_TO_RENEW
 from gpucheck.tables.gpus import GpuProducts, PciDevices
-from gpucheck.tables.nearest import nearest
+
+# Finds the known names most similar to an unknown one, which the user may have mistyped.
+
+MOST = 3  # chosen: a question with more is none
+# Chosen: one wrong letter in a word of four still counts (0.75), two do not (0.5).
+_ALIKE = 0.7
+_BEHIND = 0.15
+"""How much less similar than the best a name may be, to be named beside it."""
+_TURNED = 0.9  # chosen: letters that are only exchanged are surer than a wrong letter
+_SHORTEST_PART = 3  # chosen: two letters occur in too many names
+
+
+def plain(name: str) -> str:
+    """Return a name in the form used for comparison: in lower case, with hyphens as separators."""
+    return "-".join(name.lower().replace("_", "-").replace(".", "-").split())
+
+
+def same_name(wanted: str, known: Iterable[str]) -> str | None:
+    """Return the known name that differs at most in case and separators."""
+    return next((name for name in known if plain(name) == plain(wanted)), None)
+
+
+def nearest(name: str, known: Iterable[str], most: int = MOST) -> list[str]:
+    """Return the known names similar to this one, the most similar first; often none."""
+    wanted = plain(name)[:100]
+    scores = {name: _likeness(wanted, plain(name)) for name in known}
+    best = max(scores.values(), default=0.0)
+    least = max(_ALIKE, best - _BEHIND)
+    alike = [name for name, score in scores.items() if score >= least]
+    return sorted(alike, key=lambda name: -scores[name])[:most]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the question to append to a refusal; "" if no name is similar."""
+    found = nearest(name, known)
+    return say("Did you mean {names}?", names=any_of(found)) if found else ""
+
+
+def _likeness(wanted: str, name: str) -> float:
+    """Return how similar two names are, up to 1; a name that contains the other is similar."""
+    if wanted == name:
+        return 1.0
+    matched = SequenceMatcher(None, wanted, name).ratio()
+    if len(wanted) >= _SHORTEST_PART and wanted in name:
+        return max(matched, _ALIKE)
+    if sorted(wanted.split("-")) == sorted(name.split("-")):  # words in another order
+        return max(matched, _ALIKE)
+    if sorted(wanted) == sorted(name):  # letters in another order
+        return max(matched, _TURNED)
+    return matched
+
+
+# The GPUs that people mean when they leave out a part of the name: ``4090``, ``rtx3060ti``.
+#
+# Words are compared without regard to case, and even if they are written together. The family
+# (GeForce RTX, Quadro, Tesla) may be left out, and so may the end of a long name ("RTX PRO 6000").
+# A name that may mean GPUs of different compute capabilities is never decided here.
 
 _FAMILIES = frozenset(("nvidia", "geforce", "rtx", "gtx", "tesla", "quadro"))
 # "rtx3060ti" is taken apart from both ends: brand, number, suffix. With m and d laptops and the

@@ -1,4 +1,4 @@
-"""Releases and builds of PyTorch, and the indexes that have them."""
+"""Releases and builds of PyTorch, their indexes, what they pin, and conda-forge's."""
 
 import re
 from functools import cached_property
@@ -10,12 +10,16 @@ from gpucheck.tables.base import (
     Code,
     Line,
     Platform,
+    Project,
     Row,
+    Specifier,
     Table,
     VersionText,
     Words,
 )
 from gpucheck.tables.versions import compare, minor, numbers, parse, released
+
+# Releases and builds of PyTorch, and the indexes that have them.
 
 # PyTorch releases on PyPI: their Pythons, default builds, system libraries and pins.
 
@@ -260,3 +264,104 @@ class WheelIndexes(Table, frozen=True):
     def address(self, build: str) -> str | None:
         """Return the address for `--index-url` of a build such as cu126."""
         return next((row.address for row in self.rows if row.build == build), None)
+
+
+# What a PyTorch wheel of PyPI requires: its nvidia-* packages, cuda-toolkit, Triton.
+
+_SEPARATORS = re.compile(r"[-_.]+")
+
+
+class TorchPinRow(Row, frozen=True, tag_field="kind", tag="pin"):
+    """A direct requirement of a release on a platform.
+
+    `specifier` is as in the metadata ("==9.1.0.70"), `python` the Pythons it applies to, if not all
+    ("<3.15"), `extras` the requested extras of the package.
+    """
+
+    torch: VersionText
+    platform: Platform
+    package: Words
+    specifier: Specifier
+    extras: tuple[Words, ...] = ()
+    python: Words | None = None
+
+
+class NoPinsRow(Row, frozen=True, tag_field="kind", tag="no-pins"):
+    """A release that is known to require none of these packages on a platform."""
+
+    torch: VersionText
+    platform: Platform
+
+
+class TorchPins(Table, frozen=True):
+    """Answers what a release pins. `platform` is linux_x86_64, linux_aarch64 or windows."""
+
+    name: ClassVar[str] = "torch_pins"
+    rows: tuple[TorchPinRow | NoPinsRow, ...]
+
+    def pins(self, torch: str, platform: str) -> tuple[TorchPinRow, ...] | None:
+        """Return the pins of PyPI's wheel; empty if it is known to have none."""
+        wanted = released(torch)
+        if wanted is None:
+            return None
+        rows = [
+            row
+            for row in self.rows
+            if row.platform == platform and compare(numbers(row.torch), wanted) == 0
+        ]
+        return tuple(row for row in rows if isinstance(row, TorchPinRow)) if rows else None
+
+    def pin(self, torch: str, platform: str, package: str) -> TorchPinRow | None:
+        """Return the requirement of a package such as nvidia-cudnn-cu12; None also without pin."""
+        wanted = _SEPARATORS.sub("-", package).lower()
+        pins = self.pins(torch, platform) or ()
+        return next((row for row in pins if row.package == wanted), None)
+
+    def admits(self, torch: str, platform: str, package: str, version: str) -> bool | None:
+        """Return whether a version of a package meets the pin; None if there is no known pin."""
+        row = self.pin(torch, platform, package)
+        if row is None or released(version) is None:
+            return None
+        # Imported late: packaging takes milliseconds to import, and few questions need it.
+        from packaging.specifiers import SpecifierSet  # noqa: PLC0415
+
+        return SpecifierSet(row.specifier).contains(version)
+
+
+# conda-forge's builds of PyTorch: the GPU code for a release, a CUDA version and a platform.
+
+
+class CondaBuildRow(BuildRow, frozen=True):
+    """A build of a minor release (`torch`, such as 2.13), of which `releases` were seen.
+
+    `build` is the beginning of conda's build string ("cuda129"), `glibc` the C library that the
+    recipe compiles for. `companions` are the packages of PyTorch that conda-forge has for it.
+    """
+
+    pythons: tuple[Words, ...] = ()
+    companions: tuple[Project, ...] = ()
+
+
+class CondaBuilds(Table, frozen=True):
+    """Answers what a build of conda-forge contains."""
+
+    name: ClassVar[str] = "conda_builds"
+    rows: tuple[CondaBuildRow, ...]
+
+    def of_platform(self, platform: Platform | str) -> tuple[CondaBuildRow, ...]:
+        """Return the builds for linux_x86_64, linux_aarch64 or windows, as they stand."""
+        return tuple(row for row in self.rows if row.platform == platform)
+
+    def build(self, torch: str, cuda: str, platform: str) -> CondaBuildRow | None:
+        """Return the row of a build of release "2.13.0" for CUDA "12.9"."""
+        wanted, wanted_cuda = released(torch), minor(cuda)
+        return next(
+            (
+                row
+                for row in self.of_platform(platform)
+                if wanted is not None
+                and released(row.torch) == wanted[:2]
+                and row.cuda == wanted_cuda
+            ),
+            None,
+        )

@@ -10,7 +10,7 @@ import msgspec
 
 from gpucheck.cluster.model import Facts, Roster, StepResult
 from gpucheck.language import in_series, say
-from gpucheck.tables.bus_bandwidth import BusBandwidths
+from gpucheck.tables.nccl import BusBandwidths
 
 K = TypeVar("K", bound=Hashable)
 _PER_GB = 1e9

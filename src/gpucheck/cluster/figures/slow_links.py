@@ -26,7 +26,7 @@ from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Bandwidth, Culprit, PairBandwidth, SlowLink
 from gpucheck.findings import link_slow
 from gpucheck.language import listed, say, say_many
-from gpucheck.tables.bus_bandwidth import BusBandwidths
+from gpucheck.tables.nccl import BusBandwidths
 
 _TIMES = 2
 """Measurements in which a culprit was slow, as for GPUs: one may have met other traffic."""

@@ -10,7 +10,7 @@ from gpucheck.findings import container_no_gpu, driver_too_old, shm_too_small, t
 from gpucheck.language import say
 from gpucheck.tables import Tables
 from gpucheck.tables.cuda import CudaDrivers
-from gpucheck.tables.forward_compat import ForwardCompat, kind_of
+from gpucheck.tables.driver import ForwardCompat, kind_of
 from gpucheck.tables.gpus import GpuProducts
 from gpucheck.tables.meant_products import meant_by
 from gpucheck.tables.packages import KnownPackages

@@ -11,10 +11,8 @@ from gpucheck.facts.claims import Severity
 from gpucheck.findings import package_pin_conflict
 from gpucheck.language import say
 from gpucheck.tables import Tables
-from gpucheck.tables.extensions import Extensions
-from gpucheck.tables.torch import TorchReleases
-from gpucheck.tables.torch_companions import Package, TorchCompanions
-from gpucheck.tables.torch_pins import TorchPins
+from gpucheck.tables.companions import Extensions, Package, TorchCompanions
+from gpucheck.tables.torch import TorchPins, TorchReleases
 from gpucheck.tables.versions import minor, released
 
 if TYPE_CHECKING:  # imported late: packaging takes milliseconds to import

@@ -7,7 +7,7 @@ from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.driver import CudaDriver, KernelLog, Nvml, SxidEvent
 from gpucheck.findings.form import Hit
 from gpucheck.language import Sentence, say
-from gpucheck.tables.sxids import SxidRow, Sxids
+from gpucheck.tables.error_codes import SxidRow, Sxids
 
 # How long ago something happened, for a headline.
 

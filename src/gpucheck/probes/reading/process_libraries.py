@@ -42,7 +42,7 @@ from gpucheck.probes.reading.versions import (
     library_version,
     stem,
 )
-from gpucheck.tables.runtime_opens import RuntimeOpens
+from gpucheck.tables.cuda import RuntimeOpens
 
 _SOURCE = say("the loader's rules, followed from the interpreter")
 _WAYS: dict[str, LoadedVia] = {

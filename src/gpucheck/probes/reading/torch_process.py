@@ -14,7 +14,7 @@ from gpucheck.machine.binaries.loader import Library, Lost, Opened, Process
 from gpucheck.machine.paths import join, name
 from gpucheck.probes.reading.preloading import Entry, Preloading, understand
 from gpucheck.probes.reading.versions import is_cuda, stem
-from gpucheck.tables.runtime_opens import OpenRow, RuntimeOpens
+from gpucheck.tables.cuda import OpenRow, RuntimeOpens
 
 _INIT_LIMIT = 1024 * 1024  # bytes; that of torch 2.13 has 112 KB
 _MOST_ENTRIES = 256  # chosen: sys.path has some ten
