@@ -18,10 +18,9 @@ from gpucheck.output import json_text, markdown, terminal, ticket_text
 from gpucheck.output.html import report as html_report
 from gpucheck.ticket import ticket_reply
 from gpucheck.ticket.batch import _of_line
-from gpucheck.ticket.given import IntakeError
+from gpucheck.ticket.given import IntakeError, find_saved
 from gpucheck.ticket.judge import triage
 from gpucheck.ticket.own_report import take_out
-from gpucheck.ticket.saved_inside import find_saved
 
 
 def _triage(data: bytes) -> None:

@@ -45,8 +45,8 @@ from gpucheck.language.visible import is_visible
 from gpucheck.output import json_text, junit, markdown, terminal, ticket_text
 from gpucheck.output.html import report as html_report
 from gpucheck.ticket import batch_summary, ticket_reply
+from gpucheck.ticket.batch_summary import CauseCount, Tally
 from gpucheck.ticket.judge import judge_saved
-from gpucheck.ticket.tally import CauseCount, Tally
 
 HOSTILE = [
     preflight_samples.HOSTILE,

@@ -35,7 +35,7 @@ from gpucheck.output.html.charts import of_selftests, plots, svg
 from gpucheck.output.html.elements import BLANK, el, ours
 from gpucheck.output.html.elements import rendered as markup
 from gpucheck.output.redact import redact_together
-from gpucheck.ticket import tally_html
+from gpucheck.ticket import batch_summary
 
 _MOST_BYTES = 1_000_000
 _LOG = """Traceback (most recent call last):
@@ -508,7 +508,7 @@ def test_a_note_is_one_line_that_unfolds() -> None:
 
 def test_bars_of_all_tables_have_one_scale() -> None:
     tables = [("a", [("x", "", 8, "80 %"), ("y", "", 2, "20 %")]), ("b", [("z", "", 4, "40 %")])]
-    widths = re.findall(r'<rect[^>]* width="([\d.]+)"', tally_html.render("t", tables))
+    widths = re.findall(r'<rect[^>]* width="([\d.]+)"', batch_summary.render("t", tables))
     assert widths == ["100", "25", "50"]
 
 

@@ -15,7 +15,7 @@ from gpucheck.cluster.pages import html as preflight
 from gpucheck.language import speaking
 from gpucheck.output.html import report
 from gpucheck.ticket import batch_summary
-from gpucheck.ticket.tally import CauseCount, Tally
+from gpucheck.ticket.batch_summary import CauseCount, Tally
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("browser")]
 

@@ -10,7 +10,7 @@ from html_support import is_sound
 
 from gpucheck.programs.schema import schema
 from gpucheck.ticket import batch_summary
-from gpucheck.ticket.tally import Counting, Tally
+from gpucheck.ticket.batch_summary import Counting, Tally
 
 
 def line(owner: str, verdict: str, *causes: str) -> dict[str, object]:

@@ -7,7 +7,7 @@ from each import each
 from gpucheck import triage
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Owner
-from gpucheck.ticket.owner import owner_of
+from gpucheck.ticket.failure import owner_of
 
 TEXTS = {
     "Failed to initialize NVML: Driver/library version mismatch": "environment",

@@ -1,6 +1,6 @@
 """What is kept of a long line: no part of a word."""
 
-from gpucheck.ticket.quotes import LONGEST, quote
+from gpucheck.ticket.exceptions import LONGEST, quote
 
 
 def test_a_word_that_the_limit_cuts_is_left_out() -> None:

@@ -10,9 +10,8 @@ from test_machines import NAMES, TABLES, expected, reported
 
 from gpucheck.facts.snapshot import decode
 from gpucheck.output import json_text
-from gpucheck.ticket.given import IntakeError
+from gpucheck.ticket.given import IntakeError, find_saved
 from gpucheck.ticket.judge import triage
-from gpucheck.ticket.saved_inside import find_saved
 
 NAME = "r535-cu124" if "r535-cu124" in NAMES else NAMES[0]
 BROKEN = "gtx1080-cu130"

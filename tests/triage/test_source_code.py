@@ -11,7 +11,7 @@ from gpucheck.facts.request import Pasted
 from gpucheck.log_patterns.loading import all_messages
 from gpucheck.log_patterns.source_code import is_code, is_statement
 from gpucheck.log_patterns.text import Line, Text
-from gpucheck.ticket.unwrap import unwrapped
+from gpucheck.ticket.intake import unwrapped
 
 SCRIPTS = sorted((Path(__file__).parent / "harmless").glob("*.txt"))
 EACH = each("path", SCRIPTS, ids=[path.stem for path in SCRIPTS])

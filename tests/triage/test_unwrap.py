@@ -5,8 +5,7 @@ import textwrap
 import pytest
 
 from gpucheck import triage
-from gpucheck.ticket.intake import read_text
-from gpucheck.ticket.unwrap import unwrapped
+from gpucheck.ticket.intake import read_text, unwrapped
 
 MESSAGE = (
     "RuntimeError: The detected CUDA version (11.5) mismatches the version that was used to "

@@ -27,7 +27,7 @@ from gpucheck.fixing import plan as fix_document
 from gpucheck.output import table_text
 from gpucheck.output.pages import ProbeRow, RuleRow, SelfTestRow
 from gpucheck.tables.check import all_tables
-from gpucheck.ticket.tally import CauseCount
+from gpucheck.ticket.batch_summary import CauseCount
 
 # What the JSON documents of gpucheck hold, as types: their schemas are made from these.
 

@@ -18,12 +18,12 @@ from gpucheck.facts.streams import Rejoined
 from gpucheck.language import in_series, say, say_many
 from gpucheck.log_patterns.text import Decoder, Transcoded, utf_16
 from gpucheck.tables import Tables
+from gpucheck.ticket.batch_summary import Counting, Tally
+from gpucheck.ticket.failure import owner_of
 from gpucheck.ticket.given import Given, IntakeError, opened
 from gpucheck.ticket.intake import HEAD, Intake
 from gpucheck.ticket.judge import judge_given
-from gpucheck.ticket.owner import owner_of
 from gpucheck.ticket.processes import LostItem, in_processes
-from gpucheck.ticket.tally import Counting, Tally
 
 _LINES = (".jsonl", ".ndjson")
 # Bytes; chosen: a ticket of a tracker as JSON has some KB, with long logs some MB.

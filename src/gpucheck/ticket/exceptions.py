@@ -14,7 +14,21 @@ import msgspec
 from gpucheck.log_patterns.roles import PRINTED, SILENT, Role, role_of_line
 from gpucheck.log_patterns.source_code import is_code
 from gpucheck.log_patterns.text import Line, Text
-from gpucheck.ticket.quotes import quote
+
+# What a snapshot keeps of a line of a ticket.
+
+LONGEST = 300
+"""Characters of a line that are quoted."""
+
+
+def quote(text: str, limit: int = LONGEST) -> str:
+    """Return the beginning of a text, without a word that the limit cuts.
+
+    Redaction knows a name by its whole form, and what is left of one would stay.
+    """
+    begun = text.strip()[: limit + 1]
+    return begun if len(begun) <= limit else begun[:limit].rpartition(" ")[0] or begun[:limit]
+
 
 _MOST = 200
 """The number of lines with one of the words that are looked at, at the beginning and the end."""

@@ -26,17 +26,21 @@ from gpucheck.language import say
 from gpucheck.log_patterns.matcher import Match
 from gpucheck.log_patterns.text import Text
 from gpucheck.tables import Tables, tables_dir
-from gpucheck.ticket.as_snapshot import matches_of, snapshot_of
-from gpucheck.ticket.claims import claims_of, weighed
+from gpucheck.ticket.claims import (
+    claims_of,
+    matches_of,
+    settled_with,
+    silent_rules,
+    snapshot_of,
+    weighed,
+)
 from gpucheck.ticket.complaints import COLLECT_ENV, asked_about, is_only_printed, is_wish
+from gpucheck.ticket.failure import owner_of
 from gpucheck.ticket.given import Given
-from gpucheck.ticket.intake import Intake
+from gpucheck.ticket.intake import Intake, unwrapped
 from gpucheck.ticket.own_report import as_line
-from gpucheck.ticket.owner import owner_of
 from gpucheck.ticket.prose_reader import leads_of
 from gpucheck.ticket.reading import Reading, read
-from gpucheck.ticket.settled import settled_with, silent_rules
-from gpucheck.ticket.unwrap import unwrapped
 
 _NVIDIA_SMI = "nvidia-smi"
 _FIRST_USE = 'python -c "import torch; torch.cuda.init()"'

@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 import msgspec
 
 from gpucheck.facts.request import Lead
-from gpucheck.ticket.owner import accuses
+from gpucheck.ticket.failure import accuses
 
 PLACES = 1 << 14
 """Places of the hashed counts: 65,536 read no better, and 16,384 keep the model below 1 MB."""

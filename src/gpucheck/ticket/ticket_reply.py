@@ -24,7 +24,7 @@ from gpucheck.output.report_blocks import steps
 from gpucheck.output.summary import headline
 from gpucheck.output.ticket_text import where, worked
 from gpucheck.ticket.complaints import COLLECT_ENV, asked_about
-from gpucheck.ticket.owner import accuses
+from gpucheck.ticket.failure import accuses
 
 _QUOTED, _FIXES = 3, 2  # chosen: a reply is read by the reporter, who knows the ticket
 _DRIVER_SAYS: dict[str, tuple[str, ...]] = {

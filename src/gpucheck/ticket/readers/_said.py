@@ -10,8 +10,46 @@ from gpucheck.facts.torch import Distribution, Interpreter, Packages, TorchBuild
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.tables.versions import minor
-from gpucheck.ticket.readers._labels import is_unknown
 from gpucheck.ticket.readers.base import Machine
+
+# Splits a line of a report into its label and its value: ``* PyTorch version : 2.1.0``.
+
+_BULLET = re.compile(r"[\s\-*+#•·]{1,12}")
+_ASIDE = re.compile(r"\s?\((?:e\.?g\.?|i\.e\.|if |conda|`|x)[^()]{0,60}\)")
+_NO_COLON = re.compile(
+    r"(pytorch version|cuda used to build pytorch)\s{1,4}(?=[0-9A-Z])", re.IGNORECASE
+)
+# Chosen: with 20, two of 752 labelled tickets get another answer.
+_LONGEST_LABEL, _LONGEST = 80, 200
+_DECORATION = " `*\t\"'"
+_UNKNOWN = (
+    "could not collect", "n/a", "", "unknown", "not available", "none found", "<fill in>",
+    "no cuda", "no response", "_no response_",
+)  # fmt: skip
+
+
+def split_label(text: str) -> tuple[str, str]:
+    """Return a line's label, lower case and without bullets and examples, and its value.
+
+    Both are "" if the line has no label.
+    """
+    bullet = _BULLET.match(text)
+    if bullet is not None:
+        text = text[bullet.end() :]
+    label, colon, value = text[:_LONGEST].partition(":")
+    if not colon or len(label) > _LONGEST_LABEL:
+        bare = _NO_COLON.match(text)
+        if bare is None:
+            return "", ""
+        return bare[1].lower(), text[bare.end() : _LONGEST].strip()
+    label = _ASIDE.sub("", label).strip(_DECORATION).lower()
+    return label, value.strip(" `*\t")
+
+
+def is_unknown(value: str) -> bool:
+    """Whether the value means unknown, which is not the same as absent."""
+    return value.lower().strip(".") in _UNKNOWN
+
 
 # Not the end of a longer number or of a path.
 VERSION = re.compile(r"(?<![\w.])v?(\d{1,4}(?:\.\d{1,6}){1,4}(?:[abc.+-]\w[\w.+]{0,40})?)")
@@ -180,3 +218,128 @@ def package(name: str, version: str, line: Line, machine: Machine) -> str:
     if project == "torch":
         torch_version(version, line, machine)
     return project
+
+
+# A package as conda names it: ``pytorch 2.0.1 py3.10_cuda11.7_cudnn8.5.0_0 pytorch``.
+#
+# The build string shows what torch was made for; ``pytorch-mutex`` has it in one word.
+
+_OF_PIP = "pypi"
+# Of a build: py3.10_cuda11.8_cudnn8.7.0_0, or cuda118 of conda-forge.
+_CUDA = re.compile(r"(?:^|_)(?:cuda|gpu_cuda|cu)_?(\d{1,2}\.\d|\d{3})")
+_CPU = re.compile(r"(?:^|_)cpu")
+_MATTERS = ("torch", "cud", "nccl", "magma", "numpy", "triton", "nvidia", "libtorch")
+_CONDA_TORCH = ("pytorch", "pytorch-gpu", "pytorch-cpu", "libtorch")
+
+
+def read_conda_package(cells: list[str], line: Line, machine: Machine) -> None:
+    """Take name, version, build and channel; a package from PyPI belongs to pip."""
+    name, version = cells[0].lower(), cells[1]
+    build = cells[2] if len(cells) > 2 else ""  # noqa: PLR2004  # the third cell
+    if cells[-1] == _OF_PIP or build.startswith(_OF_PIP):
+        package(name, version, line, machine)
+        return
+    if not version[:1].isdecimal():
+        return
+    if any(word in name for word in _MATTERS):
+        machine.add(Packages, "conda_packages", " ".join(cells[:4]), line)
+    if name in _CONDA_TORCH:
+        torch_version(version, line, machine)
+        machine.fill(TorchBuild, "installer", "conda", line)
+        _built_for(build, line, machine)
+    elif name == "pytorch-mutex":
+        _built_for(build if build != "cuda" else "", line, machine)
+    elif name in ("torchvision", "torchaudio", "numpy"):
+        package(name, version, line, machine)
+
+
+def _built_for(build: str, line: Line, machine: Machine) -> None:
+    cuda = _CUDA.search(build)
+    if cuda is not None:
+        version = cuda[1] if "." in cuda[1] else minor(f"cu{cuda[1]}")
+        machine.fill(TorchBuild, "built_for", "cuda", line)
+        if version is not None:
+            machine.fill(TorchBuild, "cuda", version, line)
+    elif _CPU.search(build):
+        machine.fill(TorchBuild, "built_for", "cpu", line)
+        machine.fill(TorchBuild, "cuda", "", line)
+
+
+# The operating system from what programs call it: ``Ubuntu 22.04.3 LTS``, ``Linux-5.4.0-...``.
+
+# The first that occurs counts: a derivative of Ubuntu that names it takes its packages.
+_DISTRIBUTIONS = {
+    "ubuntu": "ubuntu", "debian": "debian", "centos": "centos", "red hat": "rhel", "rhel": "rhel",
+    "rocky": "rocky", "alma": "almalinux", "fedora": "fedora", "arch linux": "arch",
+    "manjaro": "manjaro", "opensuse": "opensuse-leap", "suse linux": "sles", "amazon linux": "amzn",
+    "linux mint": "linuxmint", "oracle linux": "ol", "pop!_os": "pop", "alpine": "alpine",
+    "gentoo": "gentoo", "nixos": "nixos",
+}  # fmt: skip
+_NUMBER = re.compile(r"(?<![\w.])v?(\d{1,2}(?:\.\d{1,2}){0,2})(?![\w])")
+_WINDOWS = re.compile(
+    r"(?:microsoft )?windows(?:\b|\d)|win(?:10|11|32|64)\b|win-\w|windows-\d", re.IGNORECASE
+)
+_MACOS = re.compile(r"mac ?os|os ?x\b|darwin", re.IGNORECASE)
+_MACHINES = ("x86_64", "aarch64", "arm64", "ppc64le", "amd64")
+_KERNEL = re.compile(r"Linux[- ](\d{1,2}\.\d{1,3}\.[\w.+~-]{1,80})")
+
+
+def read_system(value: str, line: Line, machine: Machine) -> None:
+    """Read the value of a label such as ``OS:``."""
+    low = value.lower()
+    if _is_wsl(low):
+        machine.fill(System, "os", "linux", line)
+        machine.fill(System, "wsl", 2, line)
+    name = next((name for name in _DISTRIBUTIONS if name in low), None)
+    if name is not None:
+        machine.fill(System, "os", "linux", line)
+        machine.fill(System, "distribution", _DISTRIBUTIONS[name], line)
+        number = _NUMBER.search(low, low.index(name) + len(name))
+        if number is not None:
+            machine.fill(System, "distribution_version", number[1], line)
+        machine.fill(System, "pretty_name", value.partition(" (x86")[0][:80], line)
+    elif _MACOS.search(value):
+        machine.fill(System, "os", "macos", line)
+    elif _WINDOWS.search(value):
+        machine.fill(System, "os", "windows", line)
+    elif low.startswith("linux"):
+        machine.fill(System, "os", "linux", line)
+    _machine(low, line, machine)
+
+
+def read_platform(value: str, line: Line, machine: Machine) -> None:
+    """Read the output of ``platform.platform()``."""
+    low = value.lower()
+    if low.startswith("linux"):
+        machine.fill(System, "os", "linux", line)
+        kernel = _KERNEL.match(value)
+        if kernel is not None:
+            release = re.split(r"-(?:x86_64|aarch64|ppc64le)", kernel[1])[0]
+            machine.fill(System, "kernel", release, line)
+        _wsl(value, line, machine)
+    elif _WINDOWS.match(value):
+        machine.fill(System, "os", "windows", line)
+    elif low.startswith(("macos", "darwin")):
+        machine.fill(System, "os", "macos", line)
+    _machine(low, line, machine)
+
+
+def _wsl(platform: str, line: Line, machine: Machine) -> None:
+    """WSL 1 calls its kernel ``4.4.0-19041-Microsoft``, WSL 2 ``5.15.153.1-microsoft-standard``."""
+    if "-Microsoft" in platform and "-4.4.0-" in platform:
+        machine.fill(System, "wsl", 1, line)
+    elif "microsoft" in platform.lower():
+        machine.fill(System, "wsl", 2, line)
+    else:
+        machine.fill(System, "wsl", 0, line)
+
+
+def _is_wsl(low: str) -> bool:
+    return re.search(r"\bwsl\s?2?\b", low) is not None
+
+
+def _machine(low: str, line: Line, machine: Machine) -> None:
+    found = next((name for name in _MACHINES if name in low), None)
+    if found is not None:
+        plain = {"amd64": "x86_64", "arm64": "aarch64"}.get(found, found)
+        machine.fill(System, "machine", plain, line)

@@ -12,9 +12,13 @@ from gpucheck.facts.driver import Nvml
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers import _said as said
-from gpucheck.ticket.readers._conda import read_conda_package
-from gpucheck.ticket.readers._labels import is_unknown, split_label
-from gpucheck.ticket.readers._systems import read_platform, read_system
+from gpucheck.ticket.readers._said import (
+    is_unknown,
+    read_conda_package,
+    read_platform,
+    read_system,
+    split_label,
+)
 from gpucheck.ticket.readers.base import Machine
 
 NAME = "collect_env"

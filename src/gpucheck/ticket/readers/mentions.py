@@ -19,8 +19,7 @@ from gpucheck.log_patterns.text import Line, Text
 from gpucheck.tables import Tables
 from gpucheck.tables.gpus import GpuProducts, PciDevices, plain_product
 from gpucheck.tables.jetson import Jetpacks
-from gpucheck.ticket.readers._conda import read_conda_package
-from gpucheck.ticket.readers._said import cannot_import_torch
+from gpucheck.ticket.readers._said import cannot_import_torch, read_conda_package
 from gpucheck.ticket.readers.base import Machine
 
 NAME = say("free text")

@@ -10,7 +10,7 @@ from gpucheck.facts.torch import Packages, TorchBuild
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers import _said as said
-from gpucheck.ticket.readers._conda import read_conda_package
+from gpucheck.ticket.readers._said import read_conda_package
 from gpucheck.ticket.readers.base import Machine
 
 NAME = say("package list")

@@ -11,7 +11,7 @@ from gpucheck.facts.driver import Nvml
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers import _said as said
-from gpucheck.ticket.readers._labels import is_unknown, split_label
+from gpucheck.ticket.readers._said import is_unknown, split_label
 from gpucheck.ticket.readers.base import Machine
 
 NAME = say("environment report of a project")

@@ -8,7 +8,7 @@ from gpucheck.facts.system import LimitsOfProcess, Pci, PciGpu, System
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers import _said as said
-from gpucheck.ticket.readers._systems import read_platform, read_system
+from gpucheck.ticket.readers._said import read_platform, read_system
 from gpucheck.ticket.readers.base import Machine
 
 NAME = say("system commands")
