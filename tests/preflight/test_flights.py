@@ -11,7 +11,7 @@ import pytest
 from gpucheck.cluster.diagnose.naming import recorded_in_groups
 from gpucheck.cluster.model import Flight, RankResult, Step, StepResult
 from gpucheck.cluster.task.rank_run import read_flight
-from gpucheck.worker.flight import read
+from gpucheck.worker.pace import read
 
 # The forms of torch 2.13: NCCL tells the state on the GPU, gloo only retires its collectives.
 NCCL = {

@@ -167,7 +167,7 @@ def test_a_fault_under_torch_turns_its_tests_red(
 def test_cudnn_that_is_switched_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no cuDNN on a CPU: torch and its GPU are stand-ins, what judges is shipped."""
     body = """
-from gpucheck_worker.cudnn import prove_cudnn
+from gpucheck_worker.convolution import prove_cudnn
 bench.torch.version.hip = None
 bench.torch.backends.cudnn.is_available = lambda: True
 bench.torch.backends.cudnn.enabled = False

@@ -12,7 +12,7 @@ from each import each
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from gpucheck.worker.coded import RANKS_EACH, ROUNDS, Blame, Code, Part, agreed
+from gpucheck.worker.collectives import RANKS_EACH, ROUNDS, Blame, Code, Part, agreed
 
 SIZES = [1, 2, 3, 22, 23, 24, 46, 47, 100, 990, 1000]
 COUNTS = [1, 2, 7, 44, 1000]

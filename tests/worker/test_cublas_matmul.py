@@ -17,7 +17,7 @@ from worker_support import (
     torch,
 )
 
-from gpucheck.worker import formats, reference
+from gpucheck.worker import reference
 from gpucheck.worker.bench import Bench, Failed
 from gpucheck.worker.selftests import cublas_matmul
 
@@ -112,7 +112,7 @@ def test_either_kind_of_number_tells_tf32_from_fp32(
 
     monkeypatch.setattr(torch, "mm", narrower)
     workbench = bench()
-    fp32 = formats.usable(workbench, ("fp32",))[0]
+    fp32 = reference.usable(workbench, ("fp32",))[0]
     with pytest.raises(Failed) as caught:
         getattr(cublas_matmul, check)(workbench, fp32)
     assert caught.value.kind == "wrong-value"
@@ -161,7 +161,7 @@ def test_the_large_product_is_checked_too(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_every_partial_sum_is_representable() -> None:
     """The claim that makes integer products exact, for every format."""
-    for fmt in formats._FORMATS:
+    for fmt in reference._FORMATS:
         most = reference.LONGEST_SUM * (2 ** fmt.factor_bits[0] - 1) * (2 ** fmt.factor_bits[1] - 1)
         kept = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}[fmt.dtype]
         assert most <= 2**kept
@@ -209,7 +209,7 @@ def test_formats_by_compute_capability(
     monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], names: list[str], fp8: str
 ) -> None:
     workbench = on_gpu(monkeypatch, capability)
-    found = formats.usable(workbench, ("fp64", "fp32", "tf32", "fp16", "bf16"))
+    found = reference.usable(workbench, ("fp64", "fp32", "tf32", "fp16", "bf16"))
     assert [fmt.name for fmt in found] == names
     assert all(reason for reason in workbench.data.get("not_tested", {}).values())
     reason = cublas_matmul._no_fp8(workbench)
@@ -283,7 +283,7 @@ def test_large_products_stay_within_the_memory_limit(level: str, name: str, widt
 def test_switches_are_put_back() -> None:
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
     before = (matmul.allow_tf32, cudnn.allow_tf32, cudnn.deterministic)
-    with formats.switches(torch, tf32=True, deterministic=True, reduced=False):
+    with reference.switches(torch, tf32=True, deterministic=True, reduced=False):
         assert (matmul.allow_tf32, cudnn.allow_tf32, cudnn.deterministic) == (True, True, True)
         assert matmul.allow_fp16_reduced_precision_reduction is False
     assert (matmul.allow_tf32, cudnn.allow_tf32, cudnn.deterministic) == before
@@ -305,7 +305,7 @@ def test_a_variable_that_is_stronger_than_torchs_switches(
     monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", value)
     workbench = on_gpu(monkeypatch, capability)
     names = ("fp64", "fp32", "tf32", "fp16")
-    found = formats.obeyed(workbench, names)
+    found = reference.obeyed(workbench, names)
     assert workbench.data.get("not_tested", {}).keys() == left_out.keys()
     assert {fmt.name for fmt in found} == set(names) - left_out.keys()
     if value:
@@ -313,4 +313,4 @@ def test_a_variable_that_is_stronger_than_torchs_switches(
             words.lower() for words in left_out.values()
         ]
     here = bench()
-    assert {fmt.name for fmt in formats.obeyed(here, names)} == {"fp64", "fp32", "fp16"}
+    assert {fmt.name for fmt in reference.obeyed(here, names)} == {"fp64", "fp32", "fp16"}

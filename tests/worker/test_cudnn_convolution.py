@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from worker_support import as_bf16, as_tf32, bench, failure, flip, is_under_test, torch
 
-from gpucheck.worker import convolution, cudnn, formats
+from gpucheck.worker import convolution, reference
 from gpucheck.worker.bench import Bench, Failed
 from gpucheck.worker.selftests import cudnn_convolution
 
@@ -166,7 +166,7 @@ def test_either_kind_of_number_tells_tf32_from_fp32(
     monkeypatch: pytest.MonkeyPatch, check: str, seed: int
 ) -> None:
     put(monkeypatch, before=Rounded.apply, weights=Rounded.apply)
-    fp32 = formats.usable(bench(), ("fp32",))[0]
+    fp32 = reference.usable(bench(), ("fp32",))[0]
     shape = convolution.STRIDED if check == "_integers" else convolution.PLAIN
     with pytest.raises(Failed, match=f"{shape.name}.*forward"):
         getattr(cudnn_convolution, check)(bench(seed), fp32, shape, "contiguous")
@@ -259,7 +259,7 @@ def with_cudnn(monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 
 def test_cudnn_that_works(with_cudnn: Bench) -> None:
-    cudnn.require_cudnn(with_cudnn)
+    convolution.require_cudnn(with_cudnn)
     assert with_cudnn.data["cudnn_version"] == 91900
     assert set(with_cudnn.data["conv_backends"].values()) == {"Cudnn"}
     assert "not_tested" not in with_cudnn.data
@@ -267,7 +267,7 @@ def test_cudnn_that_works(with_cudnn: Bench) -> None:
 
 def unused(workbench: Bench) -> Failed:
     with pytest.raises(Failed) as caught:
-        cudnn.require_cudnn(workbench)
+        convolution.require_cudnn(workbench)
     assert caught.value.kind == "cudnn-not-used"
     return caught.value
 
@@ -299,7 +299,7 @@ def test_cudnn_computes_wrongly(with_cudnn: Bench, monkeypatch: pytest.MonkeyPat
     right = torch.ops.aten.cudnn_convolution
     monkeypatch.setattr(torch.ops.aten, "cudnn_convolution", lambda *all_: flip(right(*all_), 3))
     with pytest.raises(Failed, match="cudnn_convolution, strided"):
-        cudnn.require_cudnn(with_cudnn)
+        convolution.require_cudnn(with_cudnn)
 
 
 @pytest.mark.parametrize("how", ["gone", "another signature"])
@@ -317,7 +317,7 @@ def test_the_profiler_is_asked_next(
 def test_nobody_says_who_computes(with_cudnn: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(torch._C, "_select_conv_backend")
     monkeypatch.delattr(torch.autograd.profiler, "profile")
-    cudnn.require_cudnn(with_cudnn)
+    convolution.require_cudnn(with_cudnn)
     assert "does not say" in with_cudnn.data["not_tested"]["proof that cuDNN ran"]
 
 
@@ -325,5 +325,5 @@ def test_an_amd_build_has_no_cudnn(monkeypatch: pytest.MonkeyPatch) -> None:
     workbench = bench()
     monkeypatch.setattr(torch.version, "hip", "6.4")
     workbench.device = type("Gpu", (), {"type": "cuda"})()
-    cudnn.prove_cudnn(workbench)
+    convolution.prove_cudnn(workbench)
     assert "MIOpen" in workbench.data["not_tested"]["proof that cuDNN ran"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from worker_support import bench, flip, torch
 
-from gpucheck.worker import split
+from gpucheck.worker import networks
 from gpucheck.worker.bench import Failed, Skipped
 from gpucheck.worker.selftests import data_parallel, model_parallel, peer_copy
 
@@ -102,7 +102,7 @@ def test_layers_on_two_devices() -> None:
 
 def test_layers_whose_transfer_loses_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     right = torch.Tensor.to
-    hidden = (model_parallel._COUNT, split.HIDDEN)  # noqa: SLF001
+    hidden = (model_parallel._COUNT, networks.HIDDEN)  # noqa: SLF001
 
     def to(tensor: Tensor, *where: Any) -> Tensor:  # noqa: ANN401
         moved = right(tensor, *where)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from worker_support import as_tf32, bench, failure, is_under_test, torch
 
-from gpucheck.worker import training
+from gpucheck.worker import networks
 from gpucheck.worker.selftests import training_step
 
 pytestmark = pytest.mark.process
@@ -113,12 +113,14 @@ def test_not_the_same_twice(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_disturbed_training_leaves_the_weights_of_its_steps_alone() -> None:
-    model = training.network(torch, 1).double()
-    images, labels = training.batch(torch, 2)
-    calm = training.train(torch, training.network(torch, 1).double(), images.double(), labels, 3)
-    disturb = training.disturber(torch, 2.0**-24, 3)
-    course = training.train(torch, model, images.double(), labels, 3, disturb=disturb)
-    moved = training.distances(course, calm)
+    model = networks.training_network(torch, 1).double()
+    images, labels = networks.training_batch(torch, 2)
+    calm = networks.train(
+        torch, networks.training_network(torch, 1).double(), images.double(), labels, 3
+    )
+    disturb = networks.disturber(torch, 2.0**-24, 3)
+    course = networks.train(torch, model, images.double(), labels, 3, disturb=disturb)
+    moved = networks.distances(course, calm)
     assert 0 < max(moved) < 1e-5
     assert max(moved) < 1000 * 2.0**-24
 

@@ -13,9 +13,9 @@ import pytest
 from trial_support import FIRST, SIZES, Said, order, run_group
 from worker_support import flip, torch
 
-from gpucheck.worker import alone, drill, together, trial
+from gpucheck.worker import drill, together, trial
 from gpucheck.worker.bench import Failed
-from gpucheck.worker.coded import ROUNDS
+from gpucheck.worker.collectives import ROUNDS
 
 pytestmark = pytest.mark.process
 
@@ -52,7 +52,7 @@ def test_a_healthy_group(size: int) -> None:
 
 def test_more_ranks_than_an_element_can_carry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three ranks, of which an element carries one or two: the smallest size is sent twice."""
-    monkeypatch.setattr("gpucheck.worker.coded.RANKS_EACH", 2)
+    monkeypatch.setattr("gpucheck.worker.collectives.RANKS_EACH", 2)
     for output in run_group(3):
         assert output.result["status"] == "passed", output
         assert output.result["collective"] >= LEAST + ROUNDS
@@ -367,7 +367,7 @@ def wrong_product() -> None:
 
     def wrong(*given: Any, **named: Any) -> Tensor:  # noqa: ANN401
         product = right(*given, **named)
-        if len(given[0]) == alone._CHECKED:  # noqa: SLF001
+        if len(given[0]) == trial._CHECKED:  # noqa: SLF001
             product[3, 4] += 1
         return product
 
@@ -406,13 +406,13 @@ def test_on_a_gpu_the_self_tests_come_first(monkeypatch: pytest.MonkeyPatch) -> 
             "kind": "wrong-value", "detail": "it is off", "data": {"at": 7},
         })  # fmt: skip
 
-    monkeypatch.setattr(alone, "run_tests", run_tests)
-    monkeypatch.setattr(alone, "_rates", lambda _bench: {"fp32 TFLOP/s": 1.0})
+    monkeypatch.setattr(trial, "run_tests", run_tests)
+    monkeypatch.setattr(trial, "_rates", lambda _bench: {"fp32 TFLOP/s": 1.0})
     sent: list[dict[str, Any]] = []
     progress = together.StepProgress(sent.append)
     sent_order = order(0, 1, trial="alone", device="cuda:1", tests=[])
     with pytest.raises(Failed) as caught:
-        alone.run(torch, sent_order, {}, sent.append, progress)
+        trial.run_alone(torch, sent_order, {}, sent.append, progress)
     assert ran == ["device-placement", "cublas-matmul"]
     assert (caught.value.kind, caught.value.detail) == ("wrong-value", "cublas-matmul: it is off")
     assert caught.value.data == {"at": 7, "test": "cublas-matmul"}
@@ -420,4 +420,4 @@ def test_on_a_gpu_the_self_tests_come_first(monkeypatch: pytest.MonkeyPatch) -> 
 
     ran.clear()
     sent_order["tests"] = ["device-placement"]
-    assert alone.run(torch, sent_order, {}, sent.append, progress) == {"fp32 TFLOP/s": 1.0}
+    assert trial.run_alone(torch, sent_order, {}, sent.append, progress) == {"fp32 TFLOP/s": 1.0}

@@ -27,7 +27,7 @@ from gpucheck.language import in_series, say
 from gpucheck.machine import waker
 from gpucheck.selftests import plan
 from gpucheck.selftests.plan import Wish
-from gpucheck.worker.alone import TESTS
+from gpucheck.worker.trial import TESTS
 
 # The one line of ``gpucheck node``: a reason for Slurm, always in English.
 #

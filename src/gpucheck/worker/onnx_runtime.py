@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from . import reference
 from .bench import Bench, Failed
-from .formats import not_tested
+from .reference import not_tested
 from .words import say
 
 # A small convolutional model for runtimes other than torch, and its right result.

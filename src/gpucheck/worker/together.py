@@ -14,8 +14,7 @@ import time
 from typing import Any, Callable, Dict, NamedTuple
 
 from .bench import Failed
-from .coded import ROUNDS, Blame, Code, agreed
-from .collectives import in_bytes
+from .collectives import ROUNDS, Blame, Code, agreed, in_bytes
 from .errors import explain
 from .groups import _LOST as LOST
 from .pace import Busy, PaceWatch

@@ -12,10 +12,9 @@ import gc
 from typing import Any, Callable, Iterator
 
 from .. import reference
-from ..bench import Bench, Failed
+from ..bench import Bench, Failed, release, synchronize
 from ..errors import is_out_of_memory
-from ..formats import switches
-from ..timing import release, synchronize
+from ..reference import switches
 from ..words import SpokenWords, say
 
 NAME = "batch-size"

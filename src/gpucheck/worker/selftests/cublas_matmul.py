@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import reference
-from ..bench import Bench
-from ..formats import (
+from ..bench import Bench, by_level, release, seconds_per_call, synchronize
+from ..reference import (
     FP8_SINCE,
     Format,
     not_tested,
@@ -22,7 +22,6 @@ from ..formats import (
     switches,
     too_old,
 )
-from ..timing import by_level, release, seconds_per_call, synchronize
 from ..words import say
 
 NAME = "cublas-matmul"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import reference
-from ..bench import Bench
+from ..bench import Bench, release, synchronize
 from ..convolution import (
     DEPTHWISE,
     GROUPED,
@@ -23,12 +23,11 @@ from ..convolution import (
     convolve,
     draw_integers,
     place,
+    prove_cudnn,
     sizes,
     terms,
 )
-from ..cudnn import prove_cudnn
-from ..formats import Format, obeyed, rounded, sums_in_16_bits, switches
-from ..timing import release, synchronize
+from ..reference import Format, obeyed, rounded, sums_in_16_bits, switches
 from ..words import say
 
 NAME = "cudnn-convolution"

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import reference, split
-from ..bench import Bench, Failed
-from ..formats import switches
-from ..timing import release
+from .. import networks, reference
+from ..bench import Bench, Failed, release
+from ..reference import switches
 from ..words import say
 
 NAME = "data-parallel"
@@ -50,9 +49,9 @@ def check_batch(bench: Bench, count: int) -> None:
     """
     torch = bench.torch
     title = f"{count} samples over {len(bench.devices)} GPUs"
-    images, factors = split.batch(torch, bench.seed + count, count)
-    right = split.exact(torch, bench.seed, images, factors)
-    model = split.network(torch, bench.seed).to(bench.device)
+    images, factors = networks.batch(torch, bench.seed + count, count)
+    right = networks.exact(torch, bench.seed, images, factors)
+    model = networks.network(torch, bench.seed).to(bench.device)
     seen: Seen = []
     model.register_forward_pre_hook(
         lambda _module, given: seen.append((str(given[0].device), len(given[0])))
@@ -62,9 +61,9 @@ def check_batch(bench: Bench, count: int) -> None:
     with switches(torch):
         outputs = wrapped(images.to(bench.device))
         bench.stage("nn.DataParallel, backward: " + title)
-        split.loss(outputs, factors.to(bench.device)).backward()
+        networks.loss(outputs, factors.to(bench.device)).backward()
     _require_split(bench, count, seen)
-    for name, got in split.found(model, outputs).items():
+    for name, got in networks.found(model, outputs).items():
         bench.require(
             got is not None, "wrong-value", say("{what}: {name} is missing", what=title, name=name)
         )

@@ -11,10 +11,10 @@ import contextlib
 import importlib
 from typing import Any, NamedTuple
 
-from .. import reference, split
+from .. import networks, reference
 from ..bench import Bench, Failed
-from ..formats import switches
 from ..groups import Group, group
+from ..reference import switches
 from ..words import say
 
 NAME = "ddp-step"
@@ -50,7 +50,7 @@ def run(bench: Bench) -> None:
     right = _whole_batch(bench)
     with group(bench) as ranks, switches(torch):
         # Another rank than 0 starts with other weights: DDP has to replace them.
-        model = split.network(torch, bench.seed + 1000 * ranks.rank).to(bench.device)
+        model = networks.network(torch, bench.seed + 1000 * ranks.rank).to(bench.device)
         wrapped: list[Module] = []
         ranks.do(
             say("construction of DistributedDataParallel"),
@@ -60,7 +60,7 @@ def run(bench: Bench) -> None:
         images, factors = _part(bench, ranks.rank)
         ranks.do(
             say("step of DistributedDataParallel"),
-            lambda: split.loss(
+            lambda: networks.loss(
                 wrapped[0](images.to(bench.device)), factors.to(bench.device)
             ).backward(),
         )
@@ -71,7 +71,7 @@ def run(bench: Bench) -> None:
 
 def _part(bench: Bench, rank: int) -> tuple[Tensor, Tensor]:
     """Return a rank's part of the batch."""
-    return split.batch(bench.torch, bench.seed + 1 + rank, _EACH)
+    return networks.batch(bench.torch, bench.seed + 1 + rank, _EACH)
 
 
 def _wrapped(bench: Bench, model: Module) -> Module:
@@ -82,7 +82,7 @@ def _wrapped(bench: Bench, model: Module) -> Module:
 def _whole_batch(bench: Bench) -> _Right:
     """Compute every rank's gradient in this process."""
     size = bench.world_size
-    shares = [split.exact(bench.torch, bench.seed, *_part(bench, rank)) for rank in range(size)]
+    shares = [networks.exact(bench.torch, bench.seed, *_part(bench, rank)) for rank in range(size)]
     names = [name for name in shares[0] if name != "the output"]
     is_exact = size & (size - 1) == 0
     share = 0.0 if is_exact else reference.gamma(size + 2, _UNIT)
@@ -122,7 +122,7 @@ def _check_gradients(bench: Bench, ranks: Group, model: Module, right: _Right) -
 def _whose(bench: Bench, what: str, got: Tensor) -> int | None:
     """Return the rank whose own gradient this is; None if it is that of no rank."""
     for rank in range(bench.world_size if bench.world_size > 1 else 0):
-        alone = split.exact(bench.torch, bench.seed, *_part(bench, rank))[what]
+        alone = networks.exact(bench.torch, bench.seed, *_part(bench, rank))[what]
         if bench.torch.equal(alone, got.detach().cpu().double()):
             return rank
     return None
@@ -130,7 +130,7 @@ def _whose(bench: Bench, what: str, got: Tensor) -> int | None:
 
 def _check_weights(bench: Bench, model: Module, right: _Right) -> None:
     """Compare with one step from rank 0's weights."""
-    start = dict(split.network(bench.torch, bench.seed).named_parameters())
+    start = dict(networks.network(bench.torch, bench.seed).named_parameters())
     for name, weight in model.named_parameters():
         what = "the gradient of " + name
         wanted = start[name].detach().double() - _RATE * right.gradients[what]

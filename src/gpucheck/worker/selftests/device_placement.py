@@ -6,8 +6,7 @@ import functools
 from typing import Any
 
 from .. import reference
-from ..bench import Bench, Failed
-from ..timing import by_level, release, seconds_per_call, synchronize
+from ..bench import Bench, Failed, by_level, release, seconds_per_call, synchronize
 from ..words import say
 
 NAME = "device-placement"

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any, Callable, Iterator
 
 from .. import reference
-from ..bench import Bench, Failed
+from ..bench import Bench, Failed, synchronize
 from ..errors import explain
-from ..formats import not_tested
-from ..timing import synchronize
+from ..reference import not_tested
 from ..words import say
 
 NAME = "jit"

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Iterator
 
-from ..bench import Bench, Failed
+from ..bench import Bench, Failed, by_level, release, seconds_per_call, synchronize
 from ..errors import is_out_of_memory
-from ..timing import by_level, release, seconds_per_call, synchronize
 from ..words import say
 
 NAME = "memory"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
-from .. import reference, split
-from ..bench import Bench
-from ..formats import switches
-from ..timing import release
+from .. import networks, reference
+from ..bench import Bench, release
+from ..reference import switches
 from ..words import say
 
 NAME = "model-parallel"
@@ -40,16 +39,16 @@ def check_halves(bench: Bench, devices: Sequence[Device]) -> None:
     torch = bench.torch
     here, there = devices
     title = f"layers on {here} and {there}"
-    images, factors = split.batch(torch, bench.seed, _COUNT)
-    right = split.exact(torch, bench.seed, images, factors)
-    model = split.network(torch, bench.seed)
+    images, factors = networks.batch(torch, bench.seed, _COUNT)
+    right = networks.exact(torch, bench.seed, images, factors)
+    model = networks.network(torch, bench.seed)
     first, last = model[:2].to(here), model[2:].to(there)
     with switches(torch):
         bench.stage("forward, " + title)
         outputs = last(first(images.to(here)).to(there))
         bench.stage("backward, " + title)
-        split.loss(outputs, factors.to(there)).backward()
-    for name, got in split.found(model, outputs).items():
+        networks.loss(outputs, factors.to(there)).backward()
+    for name, got in networks.found(model, outputs).items():
         bench.require(
             got is not None, "wrong-value", say("{what}: {name} is missing", what=title, name=name)
         )

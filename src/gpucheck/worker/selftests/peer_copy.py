@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import reference
-from ..bench import Bench, Failed
-from ..timing import by_level, release
+from ..bench import Bench, Failed, by_level, release
 from ..words import say
 
 NAME = "peer-copy"

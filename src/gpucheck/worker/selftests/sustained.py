@@ -11,9 +11,8 @@ import time
 from typing import Any
 
 from .. import reference
-from ..bench import Bench, Failed
-from ..formats import switches, usable
-from ..timing import by_level, release, synchronize
+from ..bench import Bench, Failed, by_level, release, synchronize
+from ..reference import switches, usable
 from ..words import say
 
 NAME = "sustained"

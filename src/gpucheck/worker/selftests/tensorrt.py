@@ -14,9 +14,8 @@ import warnings
 from typing import Any
 
 from .. import onnx_runtime
-from ..bench import Bench
-from ..formats import not_tested
-from ..timing import release, synchronize
+from ..bench import Bench, release, synchronize
+from ..reference import not_tested
 from ..words import say
 
 NAME = "tensorrt"

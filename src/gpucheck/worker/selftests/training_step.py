@@ -12,10 +12,9 @@ import copy
 import warnings
 from typing import Any, Callable, NamedTuple
 
-from .. import training
-from ..bench import Bench, Failed
-from ..formats import Format, not_tested, obeyed, switches, usable
-from ..timing import release, seconds_per_call, synchronize
+from .. import networks
+from ..bench import Bench, Failed, release, seconds_per_call, synchronize
+from ..reference import Format, not_tested, obeyed, switches, usable
 from ..words import say
 
 NAME = "training-step"
@@ -49,7 +48,8 @@ class _Task(NamedTuple):
 def run(bench: Bench) -> None:
     """Train in fp32 twice, then with autocast to each usable format; then measure the speed."""
     task = _Task(
-        training.network(bench.torch, bench.seed), *training.batch(bench.torch, bench.seed + 1)
+        networks.training_network(bench.torch, bench.seed),
+        *networks.training_batch(bench.torch, bench.seed + 1),
     )
     with switches(bench.torch, deterministic=True, reduced=False):
         _same_twice(bench, task)
@@ -73,7 +73,7 @@ def _against_float64(bench: Bench, task: _Task, fmt: Format) -> None:
     because = say(
         "{times} times what one rounding error per weight and layer does", times=_TIMES[fmt.name]
     )
-    for name, distance, bound in zip(names, training.distances(got, expected), bounds):
+    for name, distance, bound in zip(names, networks.distances(got, expected), bounds):
         what = f"{title}: {name}"
         if distance > bound:
             raise Failed(
@@ -104,20 +104,20 @@ def _against_float64(bench: Bench, task: _Task, fmt: Format) -> None:
 
 def _on_cpu(
     torch: Torch, task: _Task, disturb: Callable[[Tensor], Tensor] | None = None
-) -> training.TrainingCourse:
+) -> networks.TrainingCourse:
     """Train a copy of the model in float64 on the CPU."""
     model = copy.deepcopy(task.model).double()
-    return training.train(torch, model, task.images.double(), task.labels, _STEPS, disturb=disturb)
+    return networks.train(torch, model, task.images.double(), task.labels, _STEPS, disturb=disturb)
 
 
 def _bounds(
-    bench: Bench, task: _Task, fmt: Format, expected: training.TrainingCourse
+    bench: Bench, task: _Task, fmt: Format, expected: networks.TrainingCourse
 ) -> list[float]:
     """Return the bounds of losses and weights: a multiple of the largest disturbed distance."""
     disturbed = []
     for at in range(_DISTURBED):
-        disturb = training.disturber(bench.torch, fmt.result_roundoff, bench.seed + 10 + at)
-        disturbed.append(training.distances(_on_cpu(bench.torch, task, disturb), expected))
+        disturb = networks.disturber(bench.torch, fmt.result_roundoff, bench.seed + 10 + at)
+        disturbed.append(networks.distances(_on_cpu(bench.torch, task, disturb), expected))
     own = 2 * _STEPS * 2.0**-24  # weights and momentum are kept in fp32 in every format
     values = [expected.losses, *expected.weights]
     return [
@@ -126,7 +126,7 @@ def _bounds(
     ]
 
 
-def _on_device(bench: Bench, task: _Task, fmt: Format) -> training.TrainingCourse:
+def _on_device(bench: Bench, task: _Task, fmt: Format) -> networks.TrainingCourse:
     torch = bench.torch
     options: dict[str, Any] = {}
     if fmt.name != "fp32":
@@ -136,7 +136,7 @@ def _on_device(bench: Bench, task: _Task, fmt: Format) -> training.TrainingCours
         options["scaler"] = _scaler(torch)
     model = copy.deepcopy(task.model).to(bench.device)
     images, labels = task.images.to(bench.device), task.labels.to(bench.device)
-    course = training.train(torch, model, images, labels, _STEPS, **options)
+    course = networks.train(torch, model, images, labels, _STEPS, **options)
     synchronize(bench)
     return course
 
@@ -148,7 +148,7 @@ def _scaler(torch: Torch) -> Scaler:
     return torch.cuda.amp.GradScaler(init_scale=_LOSS_SCALE)
 
 
-def _require_finite(torch: Torch, title: str, course: training.TrainingCourse) -> None:
+def _require_finite(torch: Torch, title: str, course: networks.TrainingCourse) -> None:
     for each in [course.losses, *course.weights]:
         if not bool(torch.isfinite(each).all()):
             raise Failed(
@@ -173,7 +173,7 @@ def _same_twice(bench: Bench, task: _Task) -> None:
             torch.use_deterministic_algorithms(before)
     _require_finite(torch, title, first)
     bench.require(
-        max(training.distances(first, second)) == 0.0,
+        max(networks.distances(first, second)) == 0.0,
         "not-deterministic",
         say("two trainings with the same start and deterministic algorithms differ"),
     )
@@ -199,10 +199,10 @@ def _speed(bench: Bench) -> None:
 
 def _seconds_per_step(bench: Bench, device: Any) -> float:  # noqa: ANN401  # a torch.device
     torch = bench.torch
-    images, labels = training.batch(torch, bench.seed, _SPEED_BATCH, _SPEED_SIDE)
+    images, labels = networks.training_batch(torch, bench.seed, _SPEED_BATCH, _SPEED_SIDE)
     images, labels = images.to(device), labels.to(device)
-    model = training.network(torch, bench.seed).to(device)
-    optimiser = training.optimizer(torch, model)
+    model = networks.training_network(torch, bench.seed).to(device)
+    optimiser = networks.optimizer(torch, model)
 
     def step() -> None:
         optimiser.zero_grad()
