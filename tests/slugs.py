@@ -1,15 +1,18 @@
 """Everything that gpucheck can name: what is there, and what was promised once."""
 
-import pkgutil
+import re
 from pathlib import Path
 
 import gpucheck
 
 _FOLDER = Path(gpucheck.__file__).parent / "findings"
+_HEADER = re.compile(r'^\w+ = Rule\(\s*"([a-z0-9-]+)"', re.MULTILINE)
 SLUGS = frozenset(
-    info.name.replace("_", "-") for info in pkgutil.iter_modules([str(_FOLDER)]) if not info.ispkg
+    slug
+    for file in _FOLDER.glob("*.py")
+    for slug in _HEADER.findall(file.read_text(encoding="utf-8"))
 )
-"""Every finding, by its module."""
+"""Every finding, by its header; nothing is imported."""
 PUBLISHED = frozenset(
     [
         "no-nvidia-gpu",

@@ -17,7 +17,7 @@ PASSED = SelfTests(
 
 def rule(slug: str, **header: object) -> Rule:
     fields = {"title": slug, "severity": Severity.ERROR, "family": "torch", **header}
-    return Rule(slug.replace("-", "_"), **fields)  # type: ignore[arg-type]  # of its fields
+    return Rule(slug, **fields)  # type: ignore[arg-type]  # of its fields
 
 
 def claim(slug: str, weight: Weight | None = None, **more: object) -> Claim:

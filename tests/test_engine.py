@@ -23,7 +23,7 @@ HIT = Hit(headline="broken", evidence=(), fixes=(Fix(text="mend it"),))
 
 def rule(slug: str, judge: Callable[..., Judgement], **header: Any) -> Rule:  # noqa: ANN401  # a header
     fields = {"title": slug, "severity": Severity.ERROR, "family": "torch", **header}
-    made = Rule(slug.replace("-", "_"), **fields)
+    made = Rule(slug, **fields)
     made.check(judge)
     return made
 

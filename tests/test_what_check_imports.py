@@ -57,5 +57,5 @@ def test_check_imports_only_what_every_run_needs() -> None:
         [sys.executable, "-c", LOADED], capture_output=True, text=True, check=True
     )
     loaded = set(done.stdout.split())
-    assert "gpucheck.findings.driver_too_old" in loaded
+    assert "gpucheck.findings.driver_releases" in loaded
     assert not loaded.intersection(NOT_NEEDED)

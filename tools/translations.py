@@ -4,8 +4,9 @@
 Every sentence that a user reads is a template in the code: the first argument of ``say``, the
 second and third of ``say_many``, ``says`` and ``text`` in the messages of a finding, a paragraph of
 a finding's page or of a command's help, the comment of an example, what a self-test is about. The
-templates of one package are in one ``.po`` file, those of a finding in a file of its own. Phrases
-of the compatibility tables that are parameters of such sentences are in ``compat_tables.po``.
+templates of one package are in one ``.po`` file, those of a module of findings in a file of its
+own. Phrases of the compatibility tables that are parameters of such sentences are in
+``compat_tables.po``.
 
     translations.py update           bring the files up to date with the code
     translations.py missing [PART]   print what has no translation, as JSON
@@ -137,9 +138,13 @@ def _of_fixes(written: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def _pages(file: Path, tree: ast.Module, nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """Yield the docstrings that are shown: pages of findings and help."""
+    """Yield the pages of findings, and the docstrings that are shown as help."""
     if file.parent == SOURCE / "findings" and file.stem != "__init__":
-        yield from paragraphs(ast.get_docstring(tree) or "")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Rule":
+                for given in node.keywords:
+                    if given.arg == "page":
+                        yield from paragraphs(ast.literal_eval(given.value))
     else:
         for node in nodes:
             if isinstance(node, ast.FunctionDef) and any(map(_is_command, node.decorator_list)):

@@ -5,6 +5,7 @@ import inspect
 import types
 import typing
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from slugs import PUBLISHED, SLUGS
 from gpucheck import findings
 from gpucheck.facts import Facts
 from gpucheck.facts.snapshot import all_sections
-from gpucheck.findings import RETIRED, all_rules
+from gpucheck.findings import RETIRED, all_rules, each_rule
 from gpucheck.findings.form import Family, Rule
 
 pytestmark = pytest.mark.every_finding
@@ -26,13 +27,21 @@ ALL = each("rule", all_rules().values(), ids=all_rules())
 LINES_OF_A_PAGE = 5
 
 
-def file_of(rule: Rule) -> Path:
-    return FOLDER / f"{rule.slug.replace('-', '_')}.py"
+def test_every_file_has_a_rule_and_every_rule_a_slug_of_its_own() -> None:
+    files = {file.stem for file in FOLDER.glob("*.py")} - {"__init__", "form"}
+    headers = {
+        name: list(vars(import_module(f"gpucheck.findings.{name}")).values()) for name in files
+    }
+    assert [
+        name for name in files if not any(isinstance(value, Rule) for value in headers[name])
+    ] == []
+    slugs = [rule.slug for rule in each_rule()]
+    assert len(slugs) == len(set(slugs))
+    assert set(slugs) == set(all_rules()) == SLUGS
 
 
-def test_every_file_is_a_rule_of_its_name() -> None:
-    files = {file.stem.replace("_", "-") for file in FOLDER.glob("*.py") if file.stem[0] != "_"}
-    assert files == set(all_rules()) == SLUGS
+def test_every_file_of_messages_is_of_a_finding() -> None:
+    assert {file.stem.replace("_", "-") for file in FOLDER.glob("*.toml")} <= SLUGS
 
 
 def test_no_slug_that_was_published_is_gone() -> None:
@@ -158,10 +167,10 @@ def test_the_check_of_facts_can_fail() -> None:
     assert not fact_exists("torch.version.major")
 
 
-@ALL
-def test_it_names_no_version_that_belongs_in_a_table(rule: Rule) -> None:
+@each("file", lambda: sorted(FOLDER.glob("*.py")))
+def test_it_names_no_version_that_belongs_in_a_table(file: Path) -> None:
     """Comparisons with version numbers belong into the tables; pages and words may name them."""
-    tree = ast.parse(file_of(rule).read_text(encoding="utf-8"))
+    tree = ast.parse(file.read_text(encoding="utf-8"))
     compared = [
         ast.unparse(node)
         for node in ast.walk(tree)

@@ -23,8 +23,10 @@ from gpucheck.facts.request import Request
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.facts.snapshot import decode
 from gpucheck.facts.system import Pci
-from gpucheck.findings import all_rules, link_slow, rank_hangs, rank_slow
+from gpucheck.findings import all_rules
 from gpucheck.findings.form import Fine, Hit, NotApplicable
+from gpucheck.findings.links import REPLACE_THE_LINK
+from gpucheck.findings.ranks import HELD, RAISE_THE_LIMIT
 from gpucheck.findings.witnesses.preflight_says import PreflightSays
 from gpucheck.output.redact import redact, redaction
 from gpucheck.selftests.launcher import CONTROL_RUNS
@@ -327,11 +329,11 @@ def test_a_saved_report_brings_no_command() -> None:
         (
             "rank-slow",
             {"kind": "throttled", "throttled": 9, "periods": 10},
-            rank_slow.RAISE_THE_LIMIT,
+            RAISE_THE_LIMIT,
         ),
-        ("link-slow", {"kind": "loses-packets", "sent": 9, "lost": 3}, link_slow.REPLACE_THE_LINK),
-        ("rank-hangs", {"look": {"state": "traced"}}, rank_hangs.HELD["traced"]),
-        ("rank-hangs", {"look": {"zygote": "frozen"}}, rank_hangs.HELD["frozen"]),
+        ("link-slow", {"kind": "loses-packets", "sent": 9, "lost": 3}, REPLACE_THE_LINK),
+        ("rank-hangs", {"look": {"state": "traced"}}, HELD["traced"]),
+        ("rank-hangs", {"look": {"zygote": "frozen"}}, HELD["frozen"]),
     ],
 )
 def test_a_saved_report_keeps_what_gpucheck_knows_against_it(

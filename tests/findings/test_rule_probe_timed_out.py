@@ -5,7 +5,7 @@ from rules_support import ask
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.snapshot import ProbeRun, ProbeRuns
 from gpucheck.facts.system import Pci, PciGpu
-from gpucheck.findings import probe_crashed, probe_timed_out
+from gpucheck.findings.own_limits import _DRIVER, _FILES, _PROBE_TIMED_OUT_DRIVER
 from gpucheck.probes import all_probes
 
 SLUG = "probe-timed-out"
@@ -51,5 +51,5 @@ def test_every_probe_that_answered_is_fine() -> None:
 
 
 def test_the_probes_that_rules_name_exist() -> None:
-    named = {*probe_timed_out._DRIVER, *probe_timed_out._FILES, *probe_crashed._DRIVER}  # noqa: SLF001  # their lists
+    named = {*_PROBE_TIMED_OUT_DRIVER, *_FILES, *_DRIVER}  # their lists
     assert named <= {probe.name for probe in all_probes()}

@@ -11,7 +11,7 @@ from gpucheck.facts import builtins
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.preflight import Culprit, Preflight, RankOutcome, Throttled
 from gpucheck.findings.form import Fine, NotApplicable
-from gpucheck.findings.rank_slow import RAISE_THE_LIMIT
+from gpucheck.findings.ranks import RAISE_THE_LIMIT
 
 SLUG = "rank-slow"
 LATE = Culprit(

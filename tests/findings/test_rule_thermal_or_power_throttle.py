@@ -5,10 +5,10 @@ from rules_support import ask
 
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.driver import CLOCK_REASONS, NvmlGpu
-from gpucheck.findings import thermal_or_power_throttle
+from gpucheck.findings.gpu_speed import _TROUBLES
 
 SLUG = "thermal-or-power-throttle"
-TROUBLES = tuple(thermal_or_power_throttle._TROUBLES)  # noqa: SLF001  # the words of the probe
+TROUBLES = tuple(_TROUBLES)  # the words of the probe
 
 
 def test_the_words_are_the_probes() -> None:

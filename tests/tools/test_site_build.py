@@ -1,10 +1,8 @@
 """Sites of two pages, built by Sphinx. The whole one: ``test_whole_site.py``."""
 
 import re
-import sys
 from html import unescape
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from docs_site import findings, sources
@@ -62,13 +60,12 @@ def _one_page(monkeypatch: pytest.MonkeyPatch, home: str, page: str) -> None:
 
 def test_hostile_text_stays_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ours = re.sub("[{}]|``` ", "", HOSTILE)  # a page is a template
-    page = ModuleType("findings.a_page", f"{ours}\n\n- {ours}\n\n    {ours}\n")
-    monkeypatch.setitem(sys.modules, page.__name__, page)
+    page = f"{ours}\n\n- {ours}\n\n    {ours}\n"
     message = Message(
         name="x", strength=Strength.NAMES, literal="script", says="<b>x", sample=HOSTILE, other=""
     )
     found = FindingMessages(fixes=(MessageFix(text="x"),), messages=(message,))
-    rule = Rule("findings.a_page", title=HOSTILE, severity=Severity.ERROR, family="driver")
+    rule = Rule("a-page", title=HOSTILE, severity=Severity.ERROR, family="driver", page=page)
     home = "# Home\n\n[x](findings/index.md)\n\n```{toctree}\n:hidden:\n\nfindings/index\n```\n"
     _one_page(monkeypatch, home, findings.page(rule, found, "en"))
     assert build_site.build(tmp_path) == []

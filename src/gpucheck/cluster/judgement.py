@@ -53,7 +53,8 @@ from gpucheck.facts.preflight import (
     RankOutcome,
 )
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot
-from gpucheck.findings import link_slow, rank_missing
+from gpucheck.findings.links import LINK_SLOW
+from gpucheck.findings.ranks import RANK_MISSING
 from gpucheck.interface.requirements import Requirements
 from gpucheck.language import in_clauses, say, say_many
 from gpucheck.tables import Tables
@@ -245,7 +246,7 @@ class Judgement:
             *drift.culprits(roster, network_errors.without_named(heard.facts, ports)),
             *self._violations(heard, known),
         ]
-        is_measured = any(culprit.slug == link_slow.RULE.slug for culprit in found)
+        is_measured = any(culprit.slug == LINK_SLOW.slug for culprit in found)
         if not is_measured and all(
             culprit.confidence is Confidence.POSSIBLE for culprit in conclusion.culprits
         ):
@@ -337,9 +338,7 @@ def _questions(ending: Ending) -> tuple[OpenQuestion, ...]:
 def _is_late(culprit: Culprit, late: set[int]) -> bool:
     """Whether it accuses ranks of being missing that came after the ranks were assigned."""
     return (
-        culprit.slug == rank_missing.RULE.slug
-        and bool(culprit.ranks)
-        and late.issuperset(culprit.ranks)
+        culprit.slug == RANK_MISSING.slug and bool(culprit.ranks) and late.issuperset(culprit.ranks)
     )
 
 
@@ -403,9 +402,7 @@ def _not_measured(why: str) -> str:
 
 def _is_open(preflight: Preflight) -> bool:
     """Whether somebody is missing, and no system has told of a process that is dead."""
-    missing = (
-        culprit for culprit in preflight.culprits or () if culprit.slug == rank_missing.RULE.slug
-    )
+    missing = (culprit for culprit in preflight.culprits or () if culprit.slug == RANK_MISSING.slug)
     return any(culprit.confidence is Confidence.POSSIBLE for culprit in missing)
 
 

@@ -27,9 +27,10 @@ from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Culprit, Preflight
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
-from gpucheck.findings import all_rules, no_nvidia_gpu, selftest_failed
+from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding
-from gpucheck.findings.selftest_failed import CUT_SHORT
+from gpucheck.findings.gpu_presence import NO_NVIDIA_GPU
+from gpucheck.findings.selftests import CUT_SHORT, SELFTEST_FAILED
 from gpucheck.language import say
 from gpucheck.machine import LiveHost
 from gpucheck.machine.process_identity import ProcessIdentity
@@ -164,9 +165,9 @@ def of_report(report: Report, tables: Tables, fail_on: FailOn, gpus: int | None)
 def _is_of_the_node(finding: Finding, fail_on: FailOn, gpus: int | None, tests: SelfTests) -> bool:
     if not counts(finding.severity, fail_on) or finding.confidence is Confidence.POSSIBLE:
         return False
-    if finding.slug == no_nvidia_gpu.RULE.slug:
+    if finding.slug == NO_NVIDIA_GPU.slug:
         return bool(gpus)
-    if finding.slug == selftest_failed.RULE.slug:
+    if finding.slug == SELFTEST_FAILED.slug:
         return _differs(tests)
     return all_rules()[finding.slug].drains_node
 

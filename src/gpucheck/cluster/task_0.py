@@ -19,7 +19,7 @@ from gpucheck.cluster.store.client import ConnectError
 from gpucheck.cluster.store.task_messages import Attendees, Seen, Survivor, Verdict
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Culprit, Preflight, RankOutcome
-from gpucheck.findings import rank_missing
+from gpucheck.findings.ranks import RANK_MISSING
 from gpucheck.language import say, say_many
 
 _SECONDS = 2.0
@@ -207,7 +207,7 @@ def is_about_task_0(verdict: Verdict, loss: Loss) -> bool:
     if any(survivor.seen in _ACQUITS for survivor in loss.met.values()):
         return False
     return all(
-        culprit.slug == rank_missing.RULE.slug and {culprit.host, *culprit.hosts} == {loss.host}
+        culprit.slug == RANK_MISSING.slug and {culprit.host, *culprit.hosts} == {loss.host}
         for culprit in verdict.culprits
     )
 
@@ -324,7 +324,7 @@ def section(loss: Loss, found: LossConclusion) -> Preflight:
     if found.confidence is not None:
         culprits.append(
             Culprit(
-                slug=rank_missing.RULE.slug,
+                slug=RANK_MISSING.slug,
                 confidence=found.confidence,
                 rank=ranks[0] if ranks else None,
                 ranks=ranks,

@@ -18,7 +18,7 @@ from gpucheck.facts.driver import (
 )
 from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.system import Pci, PciGpu, System
-from gpucheck.findings.application_bug import RULE as APPLICATION_BUG
+from gpucheck.findings.programs import APPLICATION_BUG
 from gpucheck.language import in_series, in_turn, listed, say
 from gpucheck.tables import Tables
 from gpucheck.tables.driver import DriverBranches, DriverSupport

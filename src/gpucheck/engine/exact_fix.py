@@ -5,7 +5,7 @@ from gpucheck.advice.torch_install import TorchFixes
 from gpucheck.engine.ask import supply
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.snapshot import Snapshot
-from gpucheck.findings import driver_too_old
+from gpucheck.findings.driver_releases import DRIVER_TOO_OLD
 from gpucheck.findings.form import Rule
 from gpucheck.tables import Tables
 from gpucheck.tables.cuda import CudaDrivers
@@ -19,7 +19,7 @@ def exact_fix(
     A message that brings a fix of its own knows better than the facts what is to be done. Nobody
     is told to update a driver where the GPU has no newer one.
     """
-    by_driver = rule.slug == driver_too_old.RULE.slug
+    by_driver = rule.slug == DRIVER_TOO_OLD.slug
     if not (rule.another_torch_mends or by_driver) or not _are_of_any_message(rule.slug, fixes):
         return fixes
     if by_driver:

@@ -1,20 +1,4 @@
-"""A device file of the driver is missing or broken, so CUDA cannot start.
-
-CUDA talks to the driver through /dev/nvidiactl, /dev/nvidia-uvm and one file for each GPU
-(/dev/nvidia0, /dev/nvidia1 ...).
-
-Symptoms: without /dev/nvidia-uvm, nvidia-smi works, because it does not need that file, but PyTorch
-says "CUDA unknown error - this may be due to an incorrectly set up environment" (error 999).
-Without /dev/nvidia0 the error is 100, "No CUDA GPUs are available".
-
-Causes:
-- The module nvidia_uvm is not loaded, or was loaded after the container started.
-- The files are left over from an earlier load of the driver.
-- A plain file stands in the place of the device.
-- After a suspend the module has lost its state, although every file exists.
-
-Fix: let nvidia-modprobe create the files, or reload nvidia_uvm; then start the container again.
-"""
+"""A device file of the driver is missing or broken, so CUDA cannot start."""
 
 import shlex
 
@@ -30,7 +14,25 @@ from gpucheck.findings.witnesses.selftest_says import SelfTestSays
 from gpucheck.language import listed, say, say_many
 
 RULE = Rule(
-    __name__,
+    "device-nodes-missing",
+    page="""\
+A device file of the driver is missing or broken, so CUDA cannot start.
+
+CUDA talks to the driver through /dev/nvidiactl, /dev/nvidia-uvm and one file for each GPU
+(/dev/nvidia0, /dev/nvidia1 ...).
+
+Symptoms: without /dev/nvidia-uvm, nvidia-smi works, because it does not need that file, but PyTorch
+says "CUDA unknown error - this may be due to an incorrectly set up environment" (error 999).
+Without /dev/nvidia0 the error is 100, "No CUDA GPUs are available".
+
+Causes:
+- The module nvidia_uvm is not loaded, or was loaded after the container started.
+- The files are left over from an earlier load of the driver.
+- A plain file stands in the place of the device.
+- After a suspend the module has lost its state, although every file exists.
+
+Fix: let nvidia-modprobe create the files, or reload nvidia_uvm; then start the container again.
+""",
     title=say("device files of the driver are missing or broken"),
     severity=Severity.ERROR,
     family="driver",

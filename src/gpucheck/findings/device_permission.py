@@ -1,4 +1,21 @@
-"""The driver's device files are there, but this process may not open them.
+"""The driver's device files are there, but this process may not open them."""
+
+import re
+import shlex
+
+from gpucheck.derived.surroundings import slurm_gave_none
+from gpucheck.facts import known
+from gpucheck.facts.claims import Fix, Severity, or_else
+from gpucheck.facts.driver import CudaDriver, DeviceNode, DeviceNodes
+from gpucheck.facts.request import Request
+from gpucheck.facts.system import Container, Environment, System
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import say, say_many
+
+RULE = Rule(
+    "device-permission",
+    page="""\
+The driver's device files are there, but this process may not open them.
 
 Two causes look alike. Either the file mode keeps this user out (EACCES, "Permission denied"): then
 root can use the GPU, but this user cannot. Or a cgroup forbids the device even to root (EPERM,
@@ -16,22 +33,7 @@ Causes:
 When it is reported: not in a Slurm job that was given no GPU. There the refusal is intended.
 
 Fix: change the group or the file mode; or start the container, job or service with the GPU.
-"""
-
-import re
-import shlex
-
-from gpucheck.derived.surroundings import slurm_gave_none
-from gpucheck.facts import known
-from gpucheck.facts.claims import Fix, Severity, or_else
-from gpucheck.facts.driver import CudaDriver, DeviceNode, DeviceNodes
-from gpucheck.facts.request import Request
-from gpucheck.facts.system import Container, Environment, System
-from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
-from gpucheck.language import say, say_many
-
-RULE = Rule(
-    __name__,
+""",
     title=say("no permission to open the GPU"),
     severity=Severity.ERROR,
     family="driver",

@@ -1,4 +1,27 @@
-"""A GPU or an NVSwitch reports a hardware fault.
+"""A GPU or an NVSwitch reports a hardware fault."""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from gpucheck.advice import DriverFixes
+from gpucheck.derived.gpu_labels import at_pci, gpu_index, gpu_names
+from gpucheck.derived.surroundings import Surroundings, scheduler_of
+from gpucheck.facts import known
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.driver import CudaDriver, KernelLog, Nvml, NvmlGpu, XidEvent
+from gpucheck.facts.selftests import SelfTests
+from gpucheck.facts.system import Environment
+from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, OnGpu, Rule
+from gpucheck.findings.witnesses.kernel_log import NvswitchErrors, with_age
+from gpucheck.findings.witnesses.selftest_says import SelfTestSays
+from gpucheck.language import in_turn, phrase, say, say_many
+from gpucheck.tables.error_codes import CudaErrors, NvmlErrors, XidRow, Xids
+
+RULE = Rule(
+    "gpu-hardware-fault",
+    page="""\
+A GPU or an NVSwitch reports a hardware fault.
 
 When it is reported: any of these counts.
 - The GPU has had uncorrected ECC errors since the driver was loaded, and no remapping covers them.
@@ -21,28 +44,7 @@ cleared it since.
 
 Fix: take the GPU out of service, reset it or restart, and run NVIDIA's diagnostics. Replace the
 card if the fault comes back, or at once after a failed remapping.
-"""
-
-from collections.abc import Iterable, Iterator
-
-import msgspec
-
-from gpucheck.advice import DriverFixes
-from gpucheck.derived.gpu_labels import at_pci, gpu_index, gpu_names
-from gpucheck.derived.surroundings import Surroundings, scheduler_of
-from gpucheck.facts import known
-from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.driver import CudaDriver, KernelLog, Nvml, NvmlGpu, XidEvent
-from gpucheck.facts.selftests import SelfTests
-from gpucheck.facts.system import Environment
-from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, OnGpu, Rule
-from gpucheck.findings.witnesses.kernel_log import NvswitchErrors, with_age
-from gpucheck.findings.witnesses.selftest_says import SelfTestSays
-from gpucheck.language import in_turn, phrase, say, say_many
-from gpucheck.tables.error_codes import CudaErrors, NvmlErrors, XidRow, Xids
-
-RULE = Rule(
-    __name__,
+""",
     title=say("a GPU or an NVSwitch reports a hardware fault"),
     severity=Severity.ERROR,
     family="driver",

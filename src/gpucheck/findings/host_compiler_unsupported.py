@@ -1,4 +1,22 @@
-"""The C++ compiler of this machine is too new or too old for nvcc or for PyTorch's headers.
+"""The C++ compiler of this machine is too new or too old for nvcc or for PyTorch's headers."""
+
+from gpucheck.derived.extensions import BuildTools, TakenCompiler
+from gpucheck.derived.surroundings import Surroundings
+from gpucheck.facts import known
+from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.libraries import Toolkits
+from gpucheck.facts.torch import TorchBuild
+from gpucheck.findings.compilers import NOTHING, Compiling, Reason
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import say
+from gpucheck.tables.base import Row
+from gpucheck.tables.compilers import HostCompilers
+from gpucheck.tables.versions import at_least, parse
+
+RULE = Rule(
+    "host-compiler-unsupported",
+    page="""\
+The C++ compiler of this machine is too new or too old for nvcc or for PyTorch's headers.
 
 nvcc passes the host part of CUDA code to gcc, clang or Visual C++, and refuses compiler releases
 that are newer than itself. PyTorch's extension builder refuses some more. PyTorch's headers reject
@@ -17,23 +35,7 @@ The compiler is the one that NVCC_CCBIN, CC or CXX names, otherwise gcc on PATH.
 TORCH_DONT_CHECK_COMPILER_ABI=1 that of PyTorch.
 
 Fix: install a compiler that both accept next to the existing one, and set CC and CXX to it.
-"""
-
-from gpucheck.derived.extensions import BuildTools, TakenCompiler
-from gpucheck.derived.surroundings import Surroundings
-from gpucheck.facts import known
-from gpucheck.facts.claims import Fix, Severity
-from gpucheck.facts.libraries import Toolkits
-from gpucheck.facts.torch import TorchBuild
-from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
-from gpucheck.findings.witnesses.compiling import NOTHING, Compiling, Reason
-from gpucheck.language import say
-from gpucheck.tables.base import Row
-from gpucheck.tables.compilers import HostCompilers
-from gpucheck.tables.versions import at_least, parse
-
-RULE = Rule(
-    __name__,
+""",
     title=say("the C++ compiler does not fit nvcc or PyTorch"),
     severity=Severity.ERROR,
     family="libraries",

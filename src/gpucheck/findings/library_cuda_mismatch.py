@@ -1,4 +1,25 @@
-"""A library beside PyTorch needs CUDA libraries that are not on this machine.
+"""A library beside PyTorch needs CUDA libraries that are not on this machine."""
+
+import re
+
+import msgspec
+
+from gpucheck.advice import Python
+from gpucheck.derived.extensions import CompiledPackage, ExtensionPackages, File
+from gpucheck.facts import UnknownFactError
+from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
+from gpucheck.facts.torch import NvidiaWheels, Packages, TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import Sentence, in_series, listed, say, say_many
+from gpucheck.tables.base import Row
+from gpucheck.tables.companions import Extensions as ExtensionTable
+from gpucheck.tables.cuda import CudaSonames
+from gpucheck.tables.packages import KnownPackages, wheel_for_cuda, wheel_of_file
+
+RULE = Rule(
+    "library-cuda-mismatch",
+    page="""\
+A library beside PyTorch needs CUDA libraries that are not on this machine.
 
 ONNX Runtime, CuPy, faiss, Transformer Engine and others have GPU code without being linked with
 PyTorch. Each release is built for one major version of CUDA and of cuDNN, and uses the libraries of
@@ -26,26 +47,7 @@ PyTorch is not affected, and most of these packages go on without the GPU.
 Fix: install the release that was built for the CUDA of PyTorch. If there is none, give the library
 a separate environment. If only a library of the same CUDA is missing, install NVIDIA's wheel of it;
 ONNX Runtime finds wheels only after ``onnxruntime.preload_dlls()``.
-"""
-
-import re
-
-import msgspec
-
-from gpucheck.advice import Python
-from gpucheck.derived.extensions import CompiledPackage, ExtensionPackages, File
-from gpucheck.facts import UnknownFactError
-from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
-from gpucheck.facts.torch import NvidiaWheels, Packages, TorchBuild
-from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
-from gpucheck.language import Sentence, in_series, listed, say, say_many
-from gpucheck.tables.base import Row
-from gpucheck.tables.companions import Extensions as ExtensionTable
-from gpucheck.tables.cuda import CudaSonames
-from gpucheck.tables.packages import KnownPackages, wheel_for_cuda, wheel_of_file
-
-RULE = Rule(
-    __name__,
+""",
     title=say("a library beside PyTorch needs CUDA libraries that are not here"),
     severity=Severity.WARNING,
     family="libraries",

@@ -1,4 +1,30 @@
-"""The nvidia-* wheels are not the ones that this PyTorch requires, or their files are damaged.
+"""The nvidia-* wheels are not the ones that this PyTorch requires, or their files are damaged."""
+
+import msgspec
+
+from gpucheck.advice.cuda_libraries import WheelFixes
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
+from gpucheck.facts.libraries import Loading
+from gpucheck.facts.torch import (
+    DamagedLibrary,
+    NvidiaWheels,
+    Packages,
+    PinnedWheel,
+    SharedLibrary,
+    TorchBuild,
+    WheelHashes,
+)
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import Sentence, in_series, say, say_many
+from gpucheck.tables.cudnn import CudnnRules, RuleRow
+from gpucheck.tables.packages import cuda_of, is_kept_compatible, stem, wheel_of_file
+from gpucheck.tables.versions import at_least, compare, parse
+
+RULE = Rule(
+    "nvidia-wheel-mismatch",
+    page="""\
+The nvidia-* wheels are not the ones that this PyTorch requires, or their files are damaged.
 
 PyTorch's wheels for Linux pin the wheels of CUDA, cuDNN and NCCL that they were tested with.
 
@@ -36,31 +62,7 @@ whose makers keep it compatible; wheels for another CUDA that write none of thes
 wheel that is not installed if the loader finds its libraries elsewhere.
 
 Fix: reinstall the pinned wheels; the command names them.
-"""
-
-import msgspec
-
-from gpucheck.advice.cuda_libraries import WheelFixes
-from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
-from gpucheck.facts.libraries import Loading
-from gpucheck.facts.torch import (
-    DamagedLibrary,
-    NvidiaWheels,
-    Packages,
-    PinnedWheel,
-    SharedLibrary,
-    TorchBuild,
-    WheelHashes,
-)
-from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
-from gpucheck.language import Sentence, in_series, say, say_many
-from gpucheck.tables.cudnn import CudnnRules, RuleRow
-from gpucheck.tables.packages import cuda_of, is_kept_compatible, stem, wheel_of_file
-from gpucheck.tables.versions import at_least, compare, parse
-
-RULE = Rule(
-    __name__,
+""",
     title=say("nvidia-* wheels do not fit this PyTorch"),
     severity=Severity.ERROR,
     family="libraries",

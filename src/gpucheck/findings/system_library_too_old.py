@@ -1,21 +1,4 @@
-"""The C library or the C++ library of this machine is older than PyTorch's wheel needs.
-
-PyTorch's wheels are linked against glibc and need at least a certain version of it. From torch 2.7
-on this is glibc 2.28, which CentOS 7 and Ubuntu 18.04 do not have. pip refuses such a wheel.
-However, a virtual environment or conda environment may contain it if the environment was made on
-another machine, copied, or mounted from a shared disk. Alpine Linux has musl in place of glibc;
-PyTorch's wheels do not run on it at all.
-
-Symptoms: "/lib64/libc.so.6: version `GLIBC_2.28' not found (required by
-.../torch/lib/libtorch_cpu.so)", or the same with ``GLIBCXX_3.4.22`` and libstdc++.so.6.
-
-When it is reported: if gpucheck can follow the loader, it looks up every version that torch's
-libraries need in the copies that would be loaded, even if LD_LIBRARY_PATH or conda brings another
-libstdc++. Otherwise it compares the wheel's tag and the table of releases with the system. Builds
-from conda bring their own C++ library and are judged only by following the loader.
-
-Fix: use a newer operating system or container image, or an older PyTorch.
-"""
+"""The C library or the C++ library of this machine is older than PyTorch's wheel needs."""
 
 import re
 
@@ -34,7 +17,26 @@ from gpucheck.tables.torch import TorchBuilds, TorchReleases
 from gpucheck.tables.versions import at_least, parse
 
 RULE = Rule(
-    __name__,
+    "system-library-too-old",
+    page="""\
+The C library or the C++ library of this machine is older than PyTorch's wheel needs.
+
+PyTorch's wheels are linked against glibc and need at least a certain version of it. From torch 2.7
+on this is glibc 2.28, which CentOS 7 and Ubuntu 18.04 do not have. pip refuses such a wheel.
+However, a virtual environment or conda environment may contain it if the environment was made on
+another machine, copied, or mounted from a shared disk. Alpine Linux has musl in place of glibc;
+PyTorch's wheels do not run on it at all.
+
+Symptoms: "/lib64/libc.so.6: version `GLIBC_2.28' not found (required by
+.../torch/lib/libtorch_cpu.so)", or the same with ``GLIBCXX_3.4.22`` and libstdc++.so.6.
+
+When it is reported: if gpucheck can follow the loader, it looks up every version that torch's
+libraries need in the copies that would be loaded, even if LD_LIBRARY_PATH or conda brings another
+libstdc++. Otherwise it compares the wheel's tag and the table of releases with the system. Builds
+from conda bring their own C++ library and are judged only by following the loader.
+
+Fix: use a newer operating system or container image, or an older PyTorch.
+""",
     title=say("the system's C or C++ library is too old for this PyTorch"),
     severity=Severity.ERROR,
     family="torch",

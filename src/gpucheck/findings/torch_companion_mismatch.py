@@ -1,4 +1,23 @@
-"""torchvision, torchaudio or torchtext was built for another PyTorch than the one installed.
+"""torchvision, torchaudio or torchtext was built for another PyTorch than the one installed."""
+
+from typing import NamedTuple
+
+from gpucheck.advice import Python, TorchFixes
+from gpucheck.advice.target_python import COMPANIONS
+from gpucheck.derived.extensions import ExtensionPackages
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.torch import Distribution, Interpreter, Packages, TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.findings.witnesses.extension_faults import ExtensionFaults, Fault
+from gpucheck.language import Sentence, in_series, say
+from gpucheck.tables.companions import Package, PinRow, TorchCompanions
+from gpucheck.tables.versions import minor, released
+
+RULE = Rule(
+    "torch-companion-mismatch",
+    page="""\
+torchvision, torchaudio or torchtext was built for another PyTorch than the one installed.
 
 These packages contain compiled code that fits only the PyTorch release (and CUDA major release) it
 was built with.
@@ -19,24 +38,7 @@ anything. If they need symbols or libraries of PyTorch that this torch does not 
 belong to it, whatever the versions say.
 
 Fix: install the release that belongs to your torch, from the same index as torch.
-"""
-
-from typing import NamedTuple
-
-from gpucheck.advice import Python, TorchFixes
-from gpucheck.advice.target_python import COMPANIONS
-from gpucheck.derived.extensions import ExtensionPackages
-from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.torch import Distribution, Interpreter, Packages, TorchBuild
-from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
-from gpucheck.findings.witnesses.extension_faults import ExtensionFaults, Fault
-from gpucheck.language import Sentence, in_series, say
-from gpucheck.tables.companions import Package, PinRow, TorchCompanions
-from gpucheck.tables.versions import minor, released
-
-RULE = Rule(
-    __name__,
+""",
     title=say("torchvision, torchaudio or torchtext does not belong to this PyTorch"),
     severity=Severity.ERROR,
     family="torch",

@@ -1,4 +1,23 @@
-"""PyTorch is not installed in the Python that gpucheck examined.
+"""There is no PyTorch in this Python, or none for it."""
+
+from gpucheck.advice import START_PAGE, Python, TorchFixes
+from gpucheck.advice.torch_again import NewEnvironment
+from gpucheck.derived import Gpus
+from gpucheck.derived.wheels import wheel_platform
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.request import Request
+from gpucheck.facts.system import System
+from gpucheck.facts.torch import Interpreter, OtherInterpreter, TorchBuild
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import phrase, say
+from gpucheck.tables.torch import TorchReleases
+from gpucheck.tables.versions import capability_numbers
+
+TORCH_MISSING = Rule(
+    "torch-missing",
+    page="""\
+PyTorch is not installed in the Python that gpucheck examined.
 
 Symptoms: ``ModuleNotFoundError: No module named 'torch'``.
 
@@ -10,19 +29,7 @@ Fix: start the Python that has it (activate its environment), or install it here
 install torch`` is not right everywhere: on Windows it installs a CPU-only build, and for an old GPU
 or an old driver it installs a build that cannot use them. The command that gpucheck prints fits the
 GPUs and the driver of this machine.
-"""
-
-from gpucheck.advice import START_PAGE, Python, TorchFixes
-from gpucheck.derived import Gpus
-from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.claims import Fix, Severity
-from gpucheck.facts.request import Request
-from gpucheck.facts.torch import Interpreter, OtherInterpreter, TorchBuild
-from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
-from gpucheck.language import phrase, say
-
-RULE = Rule(
-    __name__,
+""",
     title=say("PyTorch is not installed"),
     severity=Severity.ERROR,
     family="torch",
@@ -31,8 +38,8 @@ RULE = Rule(
 )
 
 
-@RULE.check
-def check(
+@TORCH_MISSING.check
+def check_torch_missing(
     interpreter: Interpreter,
     torch: TorchBuild,
     gpus: Gpus,
@@ -158,3 +165,226 @@ def _install(gpus: Gpus, request: Request, install: TorchFixes) -> Fix | None:
     except UnknownFactError:
         return None
     return install.install() if present else install.install_cpu(say("there is no NVIDIA GPU"))
+
+
+TORCH_PYTHON_UNSUPPORTED = Rule(
+    "torch-python-unsupported",
+    page="""\
+PyTorch has no wheel for this Python or this system.
+
+Symptoms: "ERROR: Could not find a version that satisfies the requirement torch (from versions:
+none)" and "No matching distribution found for torch".
+
+Causes: PyTorch publishes wheels only for 64-bit CPython, and each release supports only a few
+Python versions. A Python that has just been released has no wheels for months, and one past its end
+of life gets no new ones. There are no wheels for PyPy, for 32-bit Pythons and for systems with musl
+in place of glibc (Alpine Linux), and none on PyPI for Windows on ARM.
+
+When it is reported: a PyTorch that is installed anyway (from conda-forge, a distribution or your
+own build) is not judged here.
+
+Fix: use an environment with a Python that has wheels; uv and conda install such a Python for you.
+""",
+    title=say("PyTorch has no wheel for this Python or system"),
+    severity=Severity.ERROR,
+    family="torch",
+    compat_keys=("python",),
+)
+
+_WINDOWS_ON_ARM = "https://docs.pytorch.org/TensorRT/getting_started/windows_arm64.html"
+_BITS = 64  # PyTorch has wheels for 64-bit Pythons only
+
+
+@TORCH_PYTHON_UNSUPPORTED.check
+def check_torch_python_unsupported(
+    interpreter: Interpreter,
+    torch: TorchBuild,
+    system: System,
+    releases: TorchReleases,
+    environment: NewEnvironment,
+) -> Judgement:
+    """Look for a torch wheel for the target's Python, if it has no torch."""
+    if torch.installed is None and interpreter.status not in (None, "ok"):
+        raise UnknownFactError("interpreter.executable", interpreter.problem("executable"))
+    if known(torch.installed, "torch.installed"):
+        return _described(interpreter, torch, system, releases, environment)
+    known(system.os, "system.os")
+    if system.jetson:
+        return NotApplicable(say("a Jetson uses the wheels of its JetPack"))
+    platform = _platform(system)
+    if platform is None:
+        raise UnknownFactError("system.machine", say("the tables do not have this processor"))
+    if system.libc == "musl":
+        return _on_musl()
+    pythons = _pythons(releases, platform)
+    if interpreter.implementation not in (None, "cpython"):
+        fact, what = "interpreter.implementation", str(interpreter.implementation)
+    elif interpreter.bits not in (None, _BITS):
+        fact = "interpreter.bits"
+        what = say("a {bits}-bit Python", bits=interpreter.bits)
+    else:
+        version = _version(interpreter)
+        if version in pythons:
+            return Fine(
+                say("some release of PyTorch has a wheel for Python {python}", python=version)
+            )
+        fact, what = "interpreter.version", f"Python {version}"
+    having = [row for row in releases.newest_first() if row.pythons.get(platform)]
+    return Hit(
+        headline=say(
+            "PyTorch has no wheel for {what}; there are wheels for {span}",
+            what=what,
+            span=_span(pythons),
+        ),
+        evidence=(fact, "torch.installed"),
+        fixes=environment.fixes(_newest_first(pythons), platform),
+        confidence=_confidence(pythons, interpreter, fact),
+        rows=((fact, having[0]), (fact, having[-1])),
+    )
+
+
+def _described(
+    interpreter: Interpreter,
+    torch: TorchBuild,
+    system: System,
+    releases: TorchReleases,
+    environment: NewEnvironment,
+) -> Judgement:
+    """Judge a wheel that is only described; a wheel on the disk was installable."""
+    platform = _platform(system)
+    if platform is None and system.jetson and "+cu" in (torch.version or ""):
+        platform = f"linux_{system.machine}"  # PyTorch's own wheel for ARM servers
+    described = torch.path is None and torch.installer == "pip"
+    if described and _is_windows_on_arm(system) and releases.release(torch.version or ""):
+        return _no_wheel_for_windows_on_arm(torch)
+    if not described or platform is None:
+        return Fine(say("torch is installed"))
+    pythons = releases.pythons(torch.version or "", platform)
+    if pythons is None and system.os == "macos" and releases.release(torch.version or ""):
+        return _no_wheel_for_mac(torch, system)
+    if not pythons or interpreter.version is None:
+        return Fine(say("nothing in the tables excludes this Python"))
+    version = _version(interpreter)
+    if version in pythons:
+        return Fine(
+            say(
+                "torch {version} has a wheel for Python {python}",
+                version=torch.version,
+                python=version,
+            )
+        )
+    return Hit(
+        headline=say(
+            "torch {version} has no wheel for Python {python}; it has wheels for {span}",
+            version=torch.version,
+            python=version,
+            span=_span(_alike(pythons, version)),
+        ),
+        evidence=("interpreter.version", "torch.version"),
+        fixes=environment.fixes(_newest_first(pythons), platform),
+    )
+
+
+def _platform(system: System) -> str | None:
+    """Return the platform of the wheels; the table of releases has macOS as well."""
+    if system.os != "macos":
+        return wheel_platform(system)
+    processor = "arm64" if system.machine in ("arm64", "aarch64") else system.machine
+    return f"macos_{processor}" if processor in ("arm64", "x86_64") else None
+
+
+def _is_windows_on_arm(system: System) -> bool:
+    return system.os == "windows" and (system.machine or "").lower() in ("arm64", "aarch64")
+
+
+def _no_wheel_for_windows_on_arm(torch: TorchBuild) -> Hit:
+    return Hit(
+        headline=say(
+            "torch {version} has no wheel on PyPI for Windows on ARM", version=torch.version
+        ),
+        evidence=("system.machine", "torch.version"),
+        fixes=(
+            Fix(
+                text=say(
+                    "NVIDIA publishes development builds of PyTorch for the GPUs of such machines; "
+                    "this page names their index: {page}",
+                    page=_WINDOWS_ON_ARM,
+                )
+            ),
+        ),
+    )
+
+
+def _no_wheel_for_mac(torch: TorchBuild, system: System) -> Hit:
+    return Hit(
+        headline=say(
+            "torch {version} has no wheel for macOS on {machine}",
+            version=torch.version,
+            machine=system.machine,
+        ),
+        evidence=("system.machine", "torch.version"),
+        fixes=(Fix(text=say("Use an older release of torch, or a Mac with an Apple processor.")),),
+    )
+
+
+def _on_musl() -> Hit:
+    return Hit(
+        headline=say("PyTorch has no wheel for systems with musl; its wheels need glibc"),
+        evidence=("system.libc", "torch.installed"),
+        fixes=(
+            Fix(text=say("Use a system or an image with glibc, such as Debian instead of Alpine.")),
+        ),
+    )
+
+
+def _version(interpreter: Interpreter) -> str:
+    """Return the Python version as the tables write it, such as "3.12" or "3.13t"."""
+    version = ".".join(known(interpreter.version, "interpreter.version").split(".")[:2])
+    return f"{version}t" if interpreter.free_threaded else version
+
+
+def _pythons(releases: TorchReleases, platform: str) -> tuple[str, ...]:
+    """Return the Pythons for which any release has wheels."""
+    return tuple(
+        dict.fromkeys(
+            python
+            for release in releases.newest_first()
+            for python in release.pythons.get(platform, ())
+        )
+    )
+
+
+def _usual(pythons: tuple[str, ...]) -> list[tuple[int, int]]:
+    """Return the versions of the Pythons that are not free-threaded, in order."""
+    found = [capability_numbers(python) for python in pythons if not python.endswith("t")]
+    return sorted(numbers for numbers in found if numbers)
+
+
+def _alike(pythons: tuple[str, ...], version: str) -> tuple[str, ...]:
+    """Return the Pythons that are free-threaded or not as a version is; all if none is."""
+    found = tuple(python for python in pythons if python.endswith("t") == version.endswith("t"))
+    return found or pythons
+
+
+def _span(pythons: tuple[str, ...]) -> str:
+    usual = _usual(pythons)
+    versions = usual or _usual(tuple(python.rstrip("t") for python in pythons))
+    first, last = (f"{major}.{minor}" for major, minor in (versions[0], versions[-1]))
+    if usual:
+        if first == last:
+            return f"Python {first}"
+        return say("Python {first} to {last}", first=first, last=last)
+    if first == last:
+        return say("free-threaded Python {version}", version=first)
+    return say("free-threaded Python {first} to {last}", first=first, last=last)
+
+
+def _newest_first(pythons: tuple[str, ...]) -> list[str]:
+    return [f"{major}.{minor}" for major, minor in reversed(_usual(pythons))]
+
+
+def _confidence(pythons: tuple[str, ...], interpreter: Interpreter, fact: str) -> Confidence:
+    """Return how certain it is: a Python newer than the table may have wheels by now."""
+    have = capability_numbers(".".join((interpreter.version or "").split(".")[:2]))
+    newer = fact == "interpreter.version" and have is not None and have > _usual(pythons)[-1]
+    return Confidence.LIKELY if newer else Confidence.CERTAIN

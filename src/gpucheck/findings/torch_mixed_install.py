@@ -1,4 +1,23 @@
-"""One Python finds several things named torch, and imports the wrong one or a mixture.
+"""One Python finds several things named torch, and imports the wrong one or a mixture."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from gpucheck.advice import Python, TorchFixes
+from gpucheck.advice.recommender import Offer
+from gpucheck.advice.torch_again import TorchAgain
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.system import Environment, System
+from gpucheck.facts.torch import Interpreter, TorchBuild, TorchInstall
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.language import in_series, in_turn, say
+
+RULE = Rule(
+    "torch-mixed-install",
+    page="""\
+One Python finds several things named torch, and imports the wrong one or a mixture.
 
 The kinds, in the order in which gpucheck reports them:
 
@@ -21,24 +40,7 @@ The kinds, in the order in which gpucheck reports them:
 A PyTorch further back on ``sys.path`` than the environment's own is never imported; that is fine.
 
 Fix: rename your own file; or remove every installation until none is left, and install once.
-"""
-
-from collections.abc import Sequence
-
-from msgspec.structs import replace
-
-from gpucheck.advice import Python, TorchFixes
-from gpucheck.advice.recommender import Offer
-from gpucheck.advice.torch_again import TorchAgain
-from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.claims import Fix, Severity
-from gpucheck.facts.system import Environment, System
-from gpucheck.facts.torch import Interpreter, TorchBuild, TorchInstall
-from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
-from gpucheck.language import in_series, in_turn, say
-
-RULE = Rule(
-    __name__,
+""",
     title=say("several things named torch hide each other"),
     severity=Severity.ERROR,
     family="torch",

@@ -15,8 +15,8 @@ from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import OS_NAMES, Container, Environment, Pci, System
 from gpucheck.facts.torch import TorchBuild, TorchInstall
 from gpucheck.findings import all_rules
+from gpucheck.findings.form import Area as Name
 from gpucheck.findings.form import Finding
-from gpucheck.findings.form.rule import Area as Name
 from gpucheck.language import in_series, phrase, say, say_many
 from gpucheck.output.summary import driver_cuda, driver_release, gpu_names
 from gpucheck.output.words import (

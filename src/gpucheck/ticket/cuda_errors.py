@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from gpucheck.findings import out_of_memory
+from gpucheck.findings.gpu_memory import OUT_OF_MEMORY
 from gpucheck.log_patterns.roles import SILENT, Role, role_of
 from gpucheck.log_patterns.source_code import is_statement
 from gpucheck.log_patterns.text import Line, Text
@@ -175,7 +175,7 @@ def _row(line: str, errors: CudaErrors) -> CudaErrorRow | None:
     if found is None:
         return None
     row = meant(int(found["code"]), line, errors)
-    if row is not None and out_of_memory.RULE.slug in row.slugs:
+    if row is not None and OUT_OF_MEMORY.slug in row.slugs:
         return None if any(map(line.lower().__contains__, _BEFORE_ANY_WORK)) else row
     return row
 

@@ -29,7 +29,8 @@ from gpucheck.cluster.store.wire import TurnedAway
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import ControlRunEnd, Culprit, Differs, FailedGroup, OwnFailure, Phase
-from gpucheck.findings import nccl_infiniband, rank_missing, ranks_heterogeneous
+from gpucheck.findings.nccl import NCCL_INFINIBAND
+from gpucheck.findings.ranks import RANK_MISSING, RANKS_HETEROGENEOUS
 from gpucheck.language import in_clauses, say, say_many
 
 _ORDER = tuple(Confidence)
@@ -228,7 +229,7 @@ def _slug(cause: Cause, trial: Trial, *, is_link: bool) -> str:
     is_far = len(trial.nodes) > 1
     is_of_ranks = cause.sort == "rank" or (not is_far and not is_link)
     if form == "error" and is_far and _names_infiniband(trial):
-        return nccl_infiniband.RULE.slug
+        return NCCL_INFINIBAND.slug
     if form == "connect" and is_far and not is_of_ranks:
         return naming.of_route()
     if form == "store" and sentences.unreached(trial) is not None:
@@ -318,7 +319,7 @@ def refusals(roster: Roster, refused: Mapping[int, Refusal]) -> list[Culprit]:
         by_reason.setdefault(refusal.why, []).append(task)
     return [
         blamed(
-            ranks_heterogeneous.RULE.slug,
+            RANKS_HETEROGENEOUS.slug,
             roster,
             [rank.rank for rank in roster.ranks if rank.task in tasks],
             hosts=[refused[task].host for task in tasks],
@@ -350,11 +351,11 @@ def with_strangers(
     return [
         msgspec.structs.replace(
             culprit,
-            slug=ranks_heterogeneous.RULE.slug,
+            slug=RANKS_HETEROGENEOUS.slug,
             confidence=Confidence.LIKELY,
             evidence=sentence,
         )
-        if culprit.slug == rank_missing.RULE.slug and roster.absent.issuperset(culprit.ranks)
+        if culprit.slug == RANK_MISSING.slug and roster.absent.issuperset(culprit.ranks)
         else culprit
         for culprit in found
     ]

@@ -13,13 +13,10 @@ from gpucheck.cluster.diagnose.process_state import DirectEvidence
 from gpucheck.cluster.model import Backend, RankResult
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Phase
-from gpucheck.findings import (
-    no_nvidia_gpu,
-    rank_crashed,
-    rank_hangs,
-    torch_import_broken,
-    wrong_result,
-)
+from gpucheck.findings.gpu_health import WRONG_RESULT
+from gpucheck.findings.gpu_presence import NO_NVIDIA_GPU
+from gpucheck.findings.ranks import RANK_CRASHED, RANK_HANGS
+from gpucheck.findings.torch_import import TORCH_IMPORT_BROKEN
 from gpucheck.language import say
 
 __all__ = ["PHASES", "DirectEvidence", "agreed_on", "alone", "together", "went_wrong"]
@@ -72,7 +69,7 @@ def alone(result: RankResult, others: Sequence[RankResult] = ()) -> DirectEviden
         sentence = say("has no GPU to test: {why}", why=result.detail)
         # Its node's own check named no cause, so why torch sees none is not known.
         return DirectEvidence(
-            rank=result.rank, slug=no_nvidia_gpu.RULE.slug, evidence=sentence,
+            rank=result.rank, slug=NO_NVIDIA_GPU.slug, evidence=sentence,
             confidence=Confidence.POSSIBLE, result=result,
         )  # fmt: skip
     if result.status == "timed-out" and result.phase == "import":
@@ -80,17 +77,17 @@ def alone(result: RankResult, others: Sequence[RankResult] = ()) -> DirectEviden
             "{what}: the disk is slow or hangs, or the import itself hangs", what=result.detail
         )
         return DirectEvidence(
-            rank=result.rank, slug=torch_import_broken.RULE.slug, evidence=sentence,
+            rank=result.rank, slug=TORCH_IMPORT_BROKEN.slug, evidence=sentence,
             confidence=Confidence.POSSIBLE, result=result,
         )  # fmt: skip
     if result.status == "timed-out":
-        rule = rank_hangs.RULE
+        rule = RANK_HANGS
         sentence = say("did not finish its tests alone, in phase {phase}", phase=result.phase)
     elif result.kind in ("wrong-value", "not-finite"):
-        rule = wrong_result.RULE
+        rule = WRONG_RESULT
         sentence = say("computed wrong values alone, without any other rank")
     else:
-        rule = rank_crashed.RULE
+        rule = RANK_CRASHED
         sentence = say(
             "failed alone, without any other rank, in phase {phase} ({kind})",
             phase=result.phase, kind=result.kind or result.status,
@@ -135,7 +132,7 @@ def _first_to_fail(known: list[RankResult]) -> list[DirectEvidence]:
     return [
         DirectEvidence(
             rank=first.rank,
-            slug=rank_crashed.RULE.slug,
+            slug=RANK_CRASHED.slug,
             evidence=_with_detail(words, first),
             result=first,
         )
@@ -169,7 +166,7 @@ def _never_entered(known: list[RankResult]) -> list[DirectEvidence]:
     return [
         DirectEvidence(
             rank=result.rank,
-            slug=rank_hangs.RULE.slug,
+            slug=RANK_HANGS.slug,
             evidence=_with_time(_with_rest(_outside(result, latest, waiting), result), result),
             confidence=Confidence.LIKELY if _had_time(result) else Confidence.CERTAIN,
             result=result,
@@ -234,7 +231,7 @@ def _opened_no_store(known: list[RankResult]) -> list[DirectEvidence]:
     return [
         DirectEvidence(
             rank=first.rank,
-            slug=rank_hangs.RULE.slug,
+            slug=RANK_HANGS.slug,
             evidence=_with_time(_with_rest(words, first), first),
             confidence=sure,
             result=first,
@@ -254,7 +251,7 @@ def _never_connected(known: list[RankResult]) -> list[DirectEvidence]:
     return [
         DirectEvidence(
             rank=result.rank,
-            slug=rank_hangs.RULE.slug,
+            slug=RANK_HANGS.slug,
             evidence=_with_time(
                 _with_rest(
                     say(
@@ -299,7 +296,7 @@ def _held_on_the_way(known: list[RankResult]) -> list[DirectEvidence]:
     )  # fmt: skip
     return [
         DirectEvidence(
-            rank=result.rank, slug=rank_hangs.RULE.slug, evidence=_with_rest(words, result),
+            rank=result.rank, slug=RANK_HANGS.slug, evidence=_with_rest(words, result),
             confidence=Confidence.LIKELY, result=result,
         )
     ]  # fmt: skip
@@ -348,9 +345,7 @@ def _wrong_sum(known: list[RankResult]) -> list[DirectEvidence]:
             "its contribution to the sum was wrong, in the same way on {count} ranks of {all}",
             count=len(wrong), all=len(known),
         )  # fmt: skip
-    return [
-        DirectEvidence(rank=result.rank, slug=wrong_result.RULE.slug, evidence=words, result=result)
-    ]
+    return [DirectEvidence(rank=result.rank, slug=WRONG_RESULT.slug, evidence=words, result=result)]
 
 
 def agreed_on(known: Iterable[RankResult]) -> int | None:
@@ -366,7 +361,7 @@ def _unkillable(known: list[RankResult]) -> list[DirectEvidence]:
     return [
         DirectEvidence(
             rank=result.rank,
-            slug=rank_hangs.RULE.slug,
+            slug=RANK_HANGS.slug,
             evidence=_with_rest(say("got stuck in phase {phase}", phase=result.phase), result),
             confidence=Confidence.LIKELY if few else Confidence.POSSIBLE,
             result=result,

@@ -15,7 +15,7 @@ from gpucheck.cluster.model import Roster, StepResult
 from gpucheck.cluster.store.task_messages import Seen
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Culprit, FailedGroup, Phase
-from gpucheck.findings import rank_hangs, rank_missing
+from gpucheck.findings.ranks import RANK_HANGS, RANK_MISSING
 from gpucheck.language import say, say_many
 
 _REACHED: tuple[Seen, ...] = ("refused", "says-nothing", "answers")
@@ -125,7 +125,7 @@ class _Missing:
         )
         found += [
             blamed(
-                rank_hangs.RULE.slug, roster, ranks, evidence=words,
+                RANK_HANGS.slug, roster, ranks, evidence=words,
                 confidence=Confidence.POSSIBLE,
             )
             for ranks in self._by_place(stuck)
@@ -137,7 +137,7 @@ class _Missing:
         if self._is_link(views):
             return self._link(ranks, views)
         sure, words = self._why_absent(ranks, views)
-        return blamed(rank_missing.RULE.slug, self._roster, ranks, evidence=words, confidence=sure)
+        return blamed(RANK_MISSING.slug, self._roster, ranks, evidence=words, confidence=sure)
 
     def _why_absent(self, ranks: list[int], views: Mapping[int, Seen]) -> tuple[Confidence, str]:
         """Return how sure it is that ranks are missing, and do not just fail to reach rank 0."""
@@ -189,7 +189,7 @@ class _Missing:
         elif self._is_narrow(ranks, views):
             return self._narrow(ranks)
         sure, words = self._why(ranks, views)
-        entry = blamed(rank_missing.RULE.slug, self._roster, ranks, evidence=words, confidence=sure)
+        entry = blamed(RANK_MISSING.slug, self._roster, ranks, evidence=words, confidence=sure)
         return msgspec.structs.replace(entry, phase=self._phase(ranks))
 
     def _why(self, ranks: list[int], views: Mapping[int, Seen]) -> tuple[Confidence, str]:
@@ -320,7 +320,7 @@ class _Missing:
         )
         if self._roster.ranks[ranks[0]].node == self._here:
             return blamed(
-                rank_missing.RULE.slug, self._roster, ranks, evidence=words,
+                RANK_MISSING.slug, self._roster, ranks, evidence=words,
                 confidence=Confidence.POSSIBLE,
             )  # fmt: skip
         return self._route(ranks, words, len(self._sights.gave_up))

@@ -13,7 +13,9 @@ import msgspec
 from gpucheck.cluster.model import RankResult, StepResult, pack
 from gpucheck.facts.claims import Confidence, Fix
 from gpucheck.facts.preflight import Look, Phase, ProcessState
-from gpucheck.findings import nccl_network_interface, process_limit_too_low, rank_hangs
+from gpucheck.findings.limits import PROCESS_LIMIT_TOO_LOW
+from gpucheck.findings.nccl import NCCL_NETWORK_INTERFACE
+from gpucheck.findings.ranks import HELD, RANK_HANGS
 from gpucheck.language import Sentence, in_series, say, say_many
 
 ADDRESS_SPACE = "address-space-limit"
@@ -115,7 +117,7 @@ class _OwnError(msgspec.Struct, frozen=True):
 _ERRORS = (
     _OwnError(
         re.compile(r"unable to find (?:address|interface) for: \S{1,60}", re.IGNORECASE),
-        nccl_network_interface.RULE.slug,
+        NCCL_NETWORK_INTERFACE.slug,
         lambda text: say(
             "its host has no network interface of the name or address that the job asks for "
             "({said})",
@@ -124,14 +126,14 @@ _ERRORS = (
     ),
     _OwnError(
         re.compile(r"no (?:usable )?socket interface found", re.IGNORECASE),
-        nccl_network_interface.RULE.slug,
+        NCCL_NETWORK_INTERFACE.slug,
         lambda text: say(
             "NCCL found no network interface that it may use on its host ({said})", said=text
         ),
     ),
     _OwnError(
         re.compile(r"too many open files", re.IGNORECASE),
-        process_limit_too_low.RULE.slug,
+        PROCESS_LIMIT_TOO_LOW.slug,
         lambda text: say("its process could not open another file ({said})", said=text),
     ),
     _OwnError(
@@ -139,7 +141,7 @@ _ERRORS = (
             r"(?:Error|what\(\)|not start): {1,3}(?:\[Errno 11\] )?Resource temporarily unavailable"
             r"|can't start new thread"
         ),
-        process_limit_too_low.RULE.slug,
+        PROCESS_LIMIT_TOO_LOW.slug,
         lambda text: say("its system refused another thread or process ({said})", said=text),
     ),
 )
@@ -156,7 +158,7 @@ def own_error(result: RankResult) -> DirectEvidence | None:
     """Return what the error of a rank says about its own system, or None."""
     if result.kind == ADDRESS_SPACE:
         return DirectEvidence(
-            rank=result.rank, slug=process_limit_too_low.RULE.slug, evidence=result.detail,
+            rank=result.rank, slug=PROCESS_LIMIT_TOO_LOW.slug, evidence=result.detail,
             result=result, is_shared=True,
         )  # fmt: skip
     if (full := _at_its_limit(result)) is not None:
@@ -187,7 +189,7 @@ def _at_its_limit(result: RankResult) -> DirectEvidence | None:
     if look.files + _NEXT <= look.file_limit:
         return None
     return DirectEvidence(
-        rank=result.rank, slug=process_limit_too_low.RULE.slug, result=result, is_shared=True,
+        rank=result.rank, slug=PROCESS_LIMIT_TOO_LOW.slug, result=result, is_shared=True,
         confidence=Confidence.LIKELY,
         evidence=say(
             "its process had {files} files open when its time was over, and may open {limit}: it "
@@ -209,7 +211,7 @@ def _refused(result: RankResult) -> DirectEvidence | None:
     if "lost_peer" in result.data:
         return None
     return DirectEvidence(
-        rank=result.rank, slug=process_limit_too_low.RULE.slug, result=result, is_shared=True,
+        rank=result.rank, slug=PROCESS_LIMIT_TOO_LOW.slug, result=result, is_shared=True,
         confidence=Confidence.LIKELY,
         evidence=say_many(
             count,
@@ -253,7 +255,7 @@ def not_begun(known: Sequence[RankResult]) -> list[DirectEvidence]:
         return []
     return [
         DirectEvidence(
-            rank=result.rank, slug=rank_hangs.RULE.slug, evidence=words,
+            rank=result.rank, slug=RANK_HANGS.slug, evidence=words,
             confidence=Confidence.LIKELY, result=result,
         )
     ]  # fmt: skip
@@ -416,8 +418,8 @@ def _held(result: RankResult, known: Sequence[RankResult]) -> DirectEvidence | N
     else:
         return None
     return DirectEvidence(
-        rank=result.rank, slug=rank_hangs.RULE.slug, evidence=words, confidence=sure,
-        result=result, is_seen=sure is Confidence.CERTAIN, fixes=(rank_hangs.HELD[state],),
+        rank=result.rank, slug=RANK_HANGS.slug, evidence=words, confidence=sure,
+        result=result, is_seen=sure is Confidence.CERTAIN, fixes=(HELD[state],),
     )  # fmt: skip
 
 

@@ -11,7 +11,8 @@ from gpucheck.cluster.diagnose.naming import blamed, words_of
 from gpucheck.cluster.model import Facts, Roster, TaskFacts
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.preflight import Culprit, Differs
-from gpucheck.findings import nccl_version_mismatch, ranks_heterogeneous
+from gpucheck.findings.nccl_library import NCCL_VERSION_MISMATCH
+from gpucheck.findings.ranks import RANKS_HETEROGENEOUS
 from gpucheck.language import and_more, in_clauses, in_series, listed, say, say_many
 
 NAMES: dict[str, str] = {
@@ -216,12 +217,12 @@ def culprits(roster: Roster, facts: Facts) -> list[Culprit]:
     """
     found = differences(facts)
     nccl = [difference for difference in found if difference.what == "NCCL"]
-    entries = [_entry(nccl_version_mismatch.RULE.slug, roster, facts, nccl)] if nccl else []
+    entries = [_entry(NCCL_VERSION_MISMATCH.slug, roster, facts, nccl)] if nccl else []
     together: dict[tuple[tuple[int, ...], bool], list[DifferingValue]] = {}
     for difference in found:
         together.setdefault((difference.tasks, difference.usual is None), []).append(difference)
     entries += [
-        _entry(ranks_heterogeneous.RULE.slug, roster, facts, same) for same in together.values()
+        _entry(RANKS_HETEROGENEOUS.slug, roster, facts, same) for same in together.values()
     ]  # fmt: skip
     return sorted(entries, key=lambda culprit: culprit.severity is not Severity.ERROR)
 

@@ -14,7 +14,9 @@ from gpucheck.derived.surroundings import (
 )
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit, LinksDown, SharedGpu
-from gpucheck.findings import memlock_too_low, nccl_duplicate_gpu, nvlink_down, shm_too_small
+from gpucheck.findings.limits import MEMLOCK_TOO_LOW, SHM_TOO_SMALL
+from gpucheck.findings.links import NVLINK_DOWN
+from gpucheck.findings.nccl import NCCL_DUPLICATE_GPU
 from gpucheck.language import in_series, say, say_many
 
 _MOST_HOSTS = 4
@@ -107,7 +109,7 @@ def shared_gpus(roster: Roster) -> list[Culprit]:
         first = roster.ranks[ranks[0]]
         found.append(
             blamed(
-                nccl_duplicate_gpu.RULE.slug,
+                NCCL_DUPLICATE_GPU.slug,
                 roster,
                 ranks,
                 evidence=say(
@@ -131,7 +133,7 @@ def nvlinks_down(roster: Roster, facts: Facts, severity: Severity) -> list[Culpr
             by_model.setdefault(member.model, {})[member.rank] = links
     return [
         blamed(
-            nvlink_down.RULE.slug,
+            NVLINK_DOWN.slug,
             roster,
             [rank],
             severity=severity,
@@ -172,7 +174,7 @@ def locked_memory(roster: Roster, facts: Facts) -> list[Culprit]:
         "only {size} of memory may be locked on {hosts}, too little for NCCL over InfiniBand",
         size=in_words(min(low.values())), hosts=words_of(_hosts(facts, low)),
     )  # fmt: skip
-    return [_warned(memlock_too_low.RULE.slug, roster, facts, low, Confidence.LIKELY, evidence)]
+    return [_warned(MEMLOCK_TOO_LOW.slug, roster, facts, low, Confidence.LIKELY, evidence)]
 
 
 def shared_memory(roster: Roster, facts: Facts) -> list[Culprit]:
@@ -199,7 +201,7 @@ def shared_memory(roster: Roster, facts: Facts) -> list[Culprit]:
         "shared memory (/dev/shm) of {size} on {hosts}, where NCCL joins several ranks through it",
         size=in_words(min(low.values())), hosts=words_of(_hosts(facts, low)),
     )  # fmt: skip
-    return [_warned(shm_too_small.RULE.slug, roster, facts, low, Confidence.POSSIBLE, evidence)]
+    return [_warned(SHM_TOO_SMALL.slug, roster, facts, low, Confidence.POSSIBLE, evidence)]
 
 
 def _warned(

@@ -23,7 +23,8 @@ from gpucheck.cluster.diagnose.rounds import pair
 from gpucheck.cluster.model import PHYSICAL_COUNTERS, TRANSPORT_COUNTERS, Facts, Roster, StepResult
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import BadPorts, Culprit, PacketLoss
-from gpucheck.findings import link_slow, nccl_infiniband
+from gpucheck.findings.links import LINK_SLOW
+from gpucheck.findings.nccl import NCCL_INFINIBAND
 from gpucheck.language import in_clauses, in_series, say, say_many
 
 _ACTIVE = "ACTIVE"
@@ -201,7 +202,7 @@ def _of_host(
     roster: Roster, host: str, ports: Sequence[str], severity: Severity, evidence: str
 ) -> Culprit:
     return blamed(
-        nccl_infiniband.RULE.slug,
+        NCCL_INFINIBAND.slug,
         roster,
         [rank.rank for rank in roster.ranks if rank.host == host],
         hosts=[host],
@@ -316,7 +317,7 @@ def _culprit(
         others = sorted(hosts[node] for node in hosts.keys() - nodes)
         words = say("{said}; its links to {hosts} lose packets", said=words, hosts=words_of(others))
     return blamed(
-        link_slow.RULE.slug, roster,
+        LINK_SLOW.slug, roster,
         [rank for node in nodes for rank in ranks[node][: 1 if len(nodes) > 1 else None]],
         evidence=words, confidence=sure,
         severity=Severity.WARNING if has_ended else Severity.ERROR,

@@ -10,7 +10,10 @@ from gpucheck.cluster.figures.slow import RateReading
 from gpucheck.cluster.model import Facts, Roster, TaskFacts
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit, NotAsRequired, RateTooLow
-from gpucheck.findings import gpu_slow, link_slow, no_nvidia_gpu, rank_missing, requirement_not_met
+from gpucheck.findings.gpu_presence import NO_NVIDIA_GPU
+from gpucheck.findings.gpu_speed import GPU_SLOW
+from gpucheck.findings.links import LINK_SLOW
+from gpucheck.findings.ranks import RANK_MISSING, REQUIREMENT_NOT_MET
 from gpucheck.interface.requirements import Requirements, key_of
 from gpucheck.language import say, say_many
 from gpucheck.tables.gpus import plain_product
@@ -132,8 +135,8 @@ def _of_gpus(host: str, number: int, required: int) -> str:
 def _of_count(number: int, required: int) -> str:
     """Return what another number of GPUs than required is."""
     if number == 0:
-        return no_nvidia_gpu.RULE.slug
-    return rank_missing.RULE.slug if number < required else requirement_not_met.RULE.slug
+        return NO_NVIDIA_GPU.slug
+    return RANK_MISSING.slug if number < required else REQUIREMENT_NOT_MET.slug
 
 
 def _gpus_by_host(facts: Facts) -> dict[str, int]:
@@ -161,7 +164,7 @@ def _models(wanted: Requirements, roster: Roster) -> list[Culprit]:
             others.setdefault(rank.model, []).append(rank.rank)
     return [
         blamed(
-            requirement_not_met.RULE.slug,
+            REQUIREMENT_NOT_MET.slug,
             roster,
             ranks,
             evidence=say(
@@ -199,7 +202,7 @@ def _fabrics(wanted: Requirements, roster: Roster, facts: Facts) -> list[Culprit
     usual = Counter(domains.values()).most_common(1)[0][0]
     return [
         blamed(
-            requirement_not_met.RULE.slug,
+            REQUIREMENT_NOT_MET.slug,
             roster,
             [rank.rank for rank in roster.ranks if rank.host == host],
             hosts=[host],
@@ -239,7 +242,7 @@ def _versions(wanted: Requirements, roster: Roster, facts: Facts) -> list[Culpri
             affected = set(tasks)
             found.append(
                 blamed(
-                    requirement_not_met.RULE.slug,
+                    REQUIREMENT_NOT_MET.slug,
                     roster,
                     [rank.rank for rank in roster.ranks if rank.task in affected],
                     hosts=hosts,
@@ -276,7 +279,7 @@ def _bandwidths(wanted: Requirements, roster: Roster, timed: Sequence[Timed]) ->
             best[node] = measurement
     return [
         blamed(
-            link_slow.RULE.slug,
+            LINK_SLOW.slug,
             roster,
             timed.group,
             evidence=say(
@@ -311,7 +314,7 @@ def _rates(wanted: Requirements, roster: Roster, readings: Sequence[RateReading]
             worst[rank, of_baseline] = best_reading
     return [
         blamed(
-            gpu_slow.RULE.slug,
+            GPU_SLOW.slug,
             roster,
             [rank],
             severity=Severity.ERROR,

@@ -20,7 +20,8 @@ from gpucheck.cluster.figures.baseline import Baseline
 from gpucheck.cluster.model import Facts, Pace, Rank, Roster, StepResult, TaskFacts, Throttling
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.preflight import Culprit, Late, SlowGpu, Throttled
-from gpucheck.findings import gpu_slow, rank_slow
+from gpucheck.findings.gpu_speed import GPU_SLOW
+from gpucheck.findings.ranks import RAISE_THE_LIMIT, RANK_SLOW
 from gpucheck.language import listed, say, say_many
 
 _WARNING_SHARE, _ERROR_SHARE = 0.8, 0.5
@@ -185,7 +186,7 @@ def _culprit(roster: Roster, same: list[RateReading]) -> Culprit:
     values = listed([f"{reading.value:.3g}" for reading in same])
     name, _blank, unit = best.rate.rpartition(" ")
     return blamed(
-        gpu_slow.RULE.slug,
+        GPU_SLOW.slug,
         roster,
         [best.rank],
         severity=best.severity or Severity.WARNING,
@@ -386,7 +387,7 @@ class _Paces:
 def _entry(roster: Roster, same: Sequence[_Late]) -> Culprit:
     worst = max(same, key=lambda late_rank: late_rank.seconds)
     return blamed(
-        rank_slow.RULE.slug,
+        RANK_SLOW.slug,
         roster,
         [late_rank.rank for late_rank in same],
         severity=Severity.ERROR if worst.seconds >= _VERY_LATE else Severity.WARNING,
@@ -421,7 +422,7 @@ def _limited(roster: Roster, same: Sequence[TaskFacts]) -> Culprit:
     tasks = {task_facts.task for task_facts in same}
     each = (worst.processors or 0.0) / len(same)
     return blamed(
-        rank_slow.RULE.slug,
+        RANK_SLOW.slug,
         roster,
         [member.rank for member in roster.ranks if member.task in tasks],
         hosts=[same[0].host],
@@ -432,7 +433,7 @@ def _limited(roster: Roster, same: Sequence[TaskFacts]) -> Culprit:
             processors=worst.processors or 0.0, throttled=worst.throttled, periods=worst.periods,
         ),
         data=Throttled(
-            throttled=worst.throttled, periods=worst.periods, fixes=[rank_slow.RAISE_THE_LIMIT]
+            throttled=worst.throttled, periods=worst.periods, fixes=[RAISE_THE_LIMIT]
         ),
     )  # fmt: skip
 

@@ -24,7 +24,7 @@ from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.model import Backend, Facts, Roster, Step, StepResult
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Bandwidth, Culprit, PairBandwidth, SlowLink
-from gpucheck.findings import link_slow
+from gpucheck.findings.links import LINK_SLOW
 from gpucheck.language import listed, say, say_many
 from gpucheck.tables.nccl import BusBandwidths
 
@@ -252,7 +252,7 @@ def _culprit(known: Known, group: Group, same: list[Judged]) -> Culprit:
     measurement = best.timed
     values = listed([f"{each.timed.busbw:.3g}" for each in same])
     entry = blamed(
-        link_slow.RULE.slug,
+        LINK_SLOW.slug,
         known.roster,
         group,
         severity=best.severity or Severity.WARNING,
@@ -323,7 +323,7 @@ def _of_unit(
     well = frozenset().union(*(units[unit] for unit, same in series.items() if not _is_slow(same)))
     partners = _partners(unit, groups, units) & well
     return blamed(
-        link_slow.RULE.slug,
+        LINK_SLOW.slug,
         known.roster,
         ranks,
         severity=first.severity,

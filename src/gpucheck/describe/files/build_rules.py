@@ -23,7 +23,7 @@ from gpucheck.describe.files.complaint import (
 from gpucheck.describe.files.described import judged, word_of
 from gpucheck.describe.files.model import Install, Pin, Project, machines_of
 from gpucheck.facts.claims import Severity
-from gpucheck.findings import torch_cpu_only
+from gpucheck.findings.torch_build import TORCH_CPU_ONLY
 from gpucheck.language import in_series, say
 from gpucheck.tables import Tables
 from gpucheck.tables.torch import TorchReleases
@@ -49,7 +49,7 @@ def cpu_build_complaints(
             yield Complaint(
                 line=cpu.line,
                 severity=Severity.ERROR,
-                rule=torch_cpu_only.RULE.slug,
+                rule=TORCH_CPU_ONLY.slug,
                 sentence=say(
                     "{what} is a CPU build of PyTorch, which cannot use {gpus}.",
                     what=cpu.name,
@@ -61,7 +61,7 @@ def cpu_build_complaints(
             yield Complaint(
                 line=cpu.line,
                 severity=Severity.WARNING,
-                rule=torch_cpu_only.RULE.slug,
+                rule=TORCH_CPU_ONLY.slug,
                 sentence=say(
                     "{what} is a CPU build of PyTorch, but the image {image} is made for GPUs.",
                     what=cpu.name,
@@ -79,7 +79,7 @@ def _fix_for(install: Install, target: FileTarget, tables: Tables) -> str:
     driver = (f"driver={target.driver}",) if target.driver else ()
     words = (f"torch={torch.version.partition('+')[0]}+cpu", word_of(target.gpus[0]), *driver)
     found = judged(words, {"torch": torch.line}, tables, ("torch",))
-    return next((finding.fix for finding in found if finding.rule == torch_cpu_only.RULE.slug), "")
+    return next((finding.fix for finding in found if finding.rule == TORCH_CPU_ONLY.slug), "")
 
 
 def _cpu_build(install: Install) -> Pin | None:

@@ -6,7 +6,10 @@ from collections.abc import Iterator
 from gpucheck.describe.files.complaint import Complaint, FileTarget
 from gpucheck.describe.files.model import Image, Pin, Project, Stage, Workload
 from gpucheck.facts.claims import Severity
-from gpucheck.findings import container_no_gpu, driver_too_old, shm_too_small, toolkit_missing
+from gpucheck.findings.container import CONTAINER_NO_GPU
+from gpucheck.findings.driver_releases import DRIVER_TOO_OLD
+from gpucheck.findings.limits import SHM_TOO_SMALL
+from gpucheck.findings.toolkit import TOOLKIT_MISSING
 from gpucheck.language import say
 from gpucheck.tables import Tables
 from gpucheck.tables.cuda import CudaDrivers
@@ -69,7 +72,7 @@ def _missing(stage: Stage, image: Image, tables: Tables) -> Iterator[Complaint]:
                 yield Complaint(
                     line=pin.line,
                     severity=Severity.WARNING,
-                    rule=toolkit_missing.RULE.slug,
+                    rule=TOOLKIT_MISSING.slug,
                     sentence=say(
                         "PyPI has only the source of {package}, and {image} has no nvcc to compile "
                         "it: it fails unless its setup finds a wheel that was made for this torch.",
@@ -84,7 +87,7 @@ def _complaint(pin: Pin, image: Image, severity: Severity) -> Complaint:
     return Complaint(
         line=pin.line,
         severity=severity,
-        rule=toolkit_missing.RULE.slug,
+        rule=TOOLKIT_MISSING.slug,
         sentence=say(
             "{command} is run, but {image} has none.", command=pin.name, image=image.reference
         ),
@@ -145,7 +148,7 @@ def driver_complaints(project: Project, target: FileTarget, tables: Tables) -> I
             yield Complaint(
                 line=image.line,
                 severity=Severity.WARNING,
-                rule=driver_too_old.RULE.slug,
+                rule=DRIVER_TOO_OLD.slug,
                 sentence=say(
                     "{image} needs driver {needed} or newer, not {driver}; only on data-center "
                     "GPUs its cuda-compat library may make up for that.",
@@ -159,7 +162,7 @@ def driver_complaints(project: Project, target: FileTarget, tables: Tables) -> I
             yield Complaint(
                 line=image.line,
                 severity=Severity.ERROR,
-                rule=driver_too_old.RULE.slug,
+                rule=DRIVER_TOO_OLD.slug,
                 sentence=say(
                     "{image} needs driver {needed} or newer, not {driver}.",
                     image=image.reference,
@@ -218,7 +221,7 @@ def _without_gpu(workload: Workload, image: Image) -> Complaint:
         return Complaint(
             line=workload.line,
             severity=Severity.WARNING,
-            rule=container_no_gpu.RULE.slug,
+            rule=CONTAINER_NO_GPU.slug,
             sentence=say(
                 "The service {name} runs {image} without a GPU, unless Docker's default runtime "
                 "is nvidia.",
@@ -234,7 +237,7 @@ def _without_gpu(workload: Workload, image: Image) -> Complaint:
         return Complaint(
             line=workload.runtime_class.line,
             severity=Severity.INFO,
-            rule=container_no_gpu.RULE.slug,
+            rule=CONTAINER_NO_GPU.slug,
             sentence=say(
                 "The container {name} relies on the runtime class {runtime}: Kubernetes does not "
                 "count the GPUs that it uses.",
@@ -246,7 +249,7 @@ def _without_gpu(workload: Workload, image: Image) -> Complaint:
     return Complaint(
         line=workload.line,
         severity=Severity.WARNING,
-        rule=container_no_gpu.RULE.slug,
+        rule=CONTAINER_NO_GPU.slug,
         sentence=say(
             "The container {name} runs {image}, and asks for no GPU.",
             name=workload.name,
@@ -268,7 +271,7 @@ def _little_memory(workload: Workload) -> Complaint:
     return Complaint(
         line=workload.line,
         severity=Severity.WARNING,
-        rule=shm_too_small.RULE.slug,
+        rule=SHM_TOO_SMALL.slug,
         sentence=say(
             "{name} uses {gpus} GPUs with 64 MB in /dev/shm, which is too little for NCCL and for "
             "the workers of a DataLoader.",

@@ -8,7 +8,7 @@ from gpucheck.describe.files.builds import build_with_line, has_unknown_index, t
 from gpucheck.describe.files.complaint import Complaint, FileTarget, certain_installs, machines_for
 from gpucheck.describe.files.model import Install, Pin, Project, Stage, normal_version, version_of
 from gpucheck.facts.claims import Severity
-from gpucheck.findings import package_pin_conflict
+from gpucheck.findings.packages import PACKAGE_PIN_CONFLICT
 from gpucheck.language import say
 from gpucheck.tables import Tables
 from gpucheck.tables.companions import Extensions, Package, TorchCompanions
@@ -57,7 +57,7 @@ def _of_others(install: Install, torch: Pin, tables: Tables) -> Iterator[Complai
             yield Complaint(
                 line=pin.line,
                 severity=Severity.ERROR,
-                rule=package_pin_conflict.RULE.slug,
+                rule=PACKAGE_PIN_CONFLICT.slug,
                 sentence=say(
                     "{package} {version} requires torch {wanted}, not {torch}.",
                     package=pin.name,
@@ -84,7 +84,7 @@ def _of_none_among(install: Install, torch: Pin, tables: Tables) -> Iterator[Com
             yield Complaint(
                 line=pin.line,
                 severity=Severity.ERROR,
-                rule=package_pin_conflict.RULE.slug,
+                rule=PACKAGE_PIN_CONFLICT.slug,
                 sentence=say(
                     "{package} {version} requires torch {wanted}, which {range} leaves out.",
                     package=pin.name,
@@ -146,7 +146,7 @@ def _of_torch(
             yield Complaint(
                 line=pin.line,
                 severity=Severity.ERROR,
-                rule=package_pin_conflict.RULE.slug,
+                rule=PACKAGE_PIN_CONFLICT.slug,
                 sentence=say(
                     "torch {torch} requires {package} {wanted}, not {version}.",
                     torch=torch.version,
@@ -189,7 +189,7 @@ def _replaces(pin: Pin, wanted: str, torch: Pin) -> Complaint:
     return Complaint(
         line=pin.line,
         severity=Severity.WARNING,
-        rule=package_pin_conflict.RULE.slug,
+        rule=PACKAGE_PIN_CONFLICT.slug,
         sentence=say(
             "{package} {version} requires torch {wanted}: pip replaces the torch {torch} of line "
             "{line}, or fails.",

@@ -21,8 +21,10 @@ from gpucheck.facts.preflight import (
     Route,
     Throttled,
 )
-from gpucheck.findings import all_rules, link_slow, rank_hangs, rank_slow
+from gpucheck.findings import all_rules
 from gpucheck.findings.form import Claim, Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.findings.links import LINK_SLOW, REPLACE_THE_LINK
+from gpucheck.findings.ranks import HELD, RAISE_THE_LIMIT, RANK_HANGS, RANK_SLOW
 from gpucheck.language import Sentence, and_more, in_series, say, say_many
 
 # What to do about a culprit of a pre-flight: about its kind, and to go on without its node.
@@ -135,15 +137,15 @@ def _by_facts(culprit: Culprit) -> tuple[Fix, ...]:
     A saved report has no fixes of its own: this finds those that gpucheck had made.
     """
     slug, data = culprit.slug, culprit.data
-    if slug == rank_slow.RULE.slug and isinstance(data, Throttled):
-        return (rank_slow.RAISE_THE_LIMIT,)
-    if slug == link_slow.RULE.slug and isinstance(data, PacketLoss):
-        return (link_slow.REPLACE_THE_LINK,)
+    if slug == RANK_SLOW.slug and isinstance(data, Throttled):
+        return (RAISE_THE_LIMIT,)
+    if slug == LINK_SLOW.slug and isinstance(data, PacketLoss):
+        return (REPLACE_THE_LINK,)
     look = data.look if isinstance(data, OwnFailure) else None
-    if slug != rank_hangs.RULE.slug or look is None:
+    if slug != RANK_HANGS.slug or look is None:
         return ()
-    held = (state for state in (look.state, look.zygote) if state in rank_hangs.HELD)
-    return tuple(rank_hangs.HELD[state] for state in held)[:1]
+    held = (state for state in (look.state, look.zygote) if state in HELD)
+    return tuple(HELD[state] for state in held)[:1]
 
 
 def _without_transport(variables: dict[str, str]) -> Fix:
