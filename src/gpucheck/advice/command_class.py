@@ -125,7 +125,7 @@ _RESTARTS: tuple[tuple[str, tuple[str, ...], Restart], ...] = (
 )
 # nvidia-driver-pinning only fixes a version. nvidia-settings is no driver, so a bare nvidia must
 # end there. A pinned libnvidia-compute adds the missing libcuda of the loaded kernel module
-# (libcuda_package.py): what runs goes on.
+# (driver.py): what runs goes on.
 _DRIVER = re.compile(
     r"(?:^|[ '])(?:nvidia-driver(?!-pinning)|nvidia-open|cuda-drivers|nvidia-dkms|akmod-nvidia|"
     r"kmod-nvidia|xorg-x11-drv-nvidia|nvidia-compute|libnvidia(?!-compute[-a-z0-9]{0,20}=)|"

@@ -207,7 +207,7 @@ with ``wsl.exe --shutdown``.
 _PLAIN_NAME = r"[A-Za-z0-9._-]{1,100}"
 """A name that PowerShell takes as one word, whatever else the variable says."""
 _DXG = "/dev/dxg"
-_MISMATCHES = (18, 803)  # of NVML, of CUDA: see driver_library_mismatch.py
+_MISMATCHES = (18, 803)  # of NVML, of CUDA: see kernel_module.py
 _RESTART = "wsl.exe --shutdown"
 _ADD_FOLDER = "echo /usr/lib/wsl/lib | sudo tee /etc/ld.so.conf.d/ld.wsl.conf"
 _TOOLKIT_PACKAGES = ("nvidia-container-toolkit", "cuda-compat")

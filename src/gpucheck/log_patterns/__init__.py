@@ -56,7 +56,7 @@ hold. A condition holds if one of its parts does::
 source code, ``facts`` what readers found in the text, and ``named`` conditions of the same file.
 What must stand ``beside`` a message stands within some lines of it, at the start of a word
 (``_NEAR`` in ``matcher.py``); ``unless`` looks at the whole text. ``when`` names a condition on the
-numbers of the match; these are the functions in ``named_conditions.py``.
+numbers of the match; these are the functions in ``matcher.py``.
 
 **Other keys of a message.** ``stands = true``: facts that look fine do not refute it. ``severity``
 is "error" where it is not given. ``elsewhere = true``: it counts only in a text that says nothing

@@ -3,17 +3,18 @@
 A text goes one way. Each step imports only from those before it. The messages themselves are in
 ``gpucheck.log_patterns``; ``intake`` asks its matcher which lines of a long log to keep.
 
-1. ``saved_inside`` finds snapshots of gpucheck, ``given`` opens a file or pipe, ``encoding``
-   decodes it, ``not_text`` refuses images and archives, ``intake`` makes bounded clean lines of it;
+1. ``given`` opens a file or pipe, finds snapshots of gpucheck in it and refuses images and
+   archives, ``intake`` makes bounded clean lines of it;
 2. ``own_report`` takes a report of gpucheck's own out, ``cuda_errors`` names errors that are
-   quoted by number; ``unwrap`` joins broken lines for a second reading;
-3. ``readers`` read its facts, ``completion`` adds what the tables know;
+   quoted by number; ``intake`` joins broken lines for a second reading;
+3. ``readers`` read its facts, ``reading`` adds what the tables know;
 4. the matcher finds messages; ``exceptions`` are read with their frames, ``failure`` says which of
    them the text is about, and whose code raised it. ``cuda_errors`` and ``complaints`` find what
    people say; with the facts and the messages that count it all is a ``reading``;
-5. ``as_snapshot`` makes a snapshot of it, ``claims`` weighs what it claims;
-6. ``settled`` knows the checks about which the text says nothing; ``judge`` does all this for
-   one input: it has the engine combine the claims, and says what is open;
-7. ``batch`` does it for many; ``owner`` says who has to
-   act on each, and ``tally`` counts them. ``ticket_reply`` answers in the ticket's language.
+5. ``claims`` makes a snapshot of it, weighs what it claims, and knows the checks about which the
+   text says nothing;
+6. ``judge`` does all this for one input: it has the engine combine the claims, and says what is
+   open;
+7. ``batch`` does it for many; ``failure`` says who has to
+   act on each, and ``batch_summary`` counts them. ``ticket_reply`` answers in the ticket's language.
 """

@@ -39,7 +39,7 @@ _SCALE = 2.0**-7
 _SMOOTH = 2.0**-20
 """How far a sigmoid or a hyperbolic tangent may be off. It is absolute, because libraries compute a
 sigmoid as one half and an odd function."""
-_TENSOR_CORE = 2.0**-23  # formats.py has the source
+_TENSOR_CORE = 2.0**-23  # reference.py has the source
 _TF32 = 2.0**-10
 """What a rounding to TF32 costs at most, cut off or not."""
 

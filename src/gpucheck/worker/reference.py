@@ -208,7 +208,7 @@ def sums_in_16_bits(bench: Bench, fmt: Format) -> bool:
 #   Numerical Algorithms, section 3.1).
 
 LONGEST_SUM = 256
-"""So many products may be added up for the bits in ``formats.py`` to be enough."""
+"""So many products may be added up for the bits in ``reference.py`` to be enough."""
 
 
 def gamma(terms: int, roundoff: float) -> float:

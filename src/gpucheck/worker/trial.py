@@ -142,7 +142,7 @@ def _timed(bench: Bench, call: Callable[[], Any], calls: int) -> float:
 # ``level``, ``seed``, and ``drill``.
 #
 # The messages are ``stage``; ``phase`` (of ``facts/preflight.py``), with the number of the
-# collective; ``store`` with its ``port``; ``flight`` (``flight.py``); then one ``result``. After
+# collective; ``store`` with its ``port``; ``flight`` (``pace.py``); then one ``result``. After
 # the result the rank stays until the others have left their last collective, so that no rank loses
 # a healthy peer.
 

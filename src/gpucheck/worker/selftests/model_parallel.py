@@ -16,7 +16,7 @@ ABOUT = "layers on different GPUs compute what one device does, forward and back
 
 Device = Any
 
-_COUNT = 24  # samples; the sums over them stay exact in float32 (split.py)
+_COUNT = 24  # samples; the sums over them stay exact in float32 (networks.py)
 
 
 def run(bench: Bench) -> None:

@@ -28,7 +28,7 @@ _PTX, _CUBIN = 1, 2  # seen likewise
 _OF_ONE_CHIP, _OF_FAMILY = 1 << 20, 1 << 21
 """Flags of the targets whose names end in ``a`` and ``f``."""
 _BLOCK = 512  # bytes of a read; chosen: more than a header, little beside the code in between
-_ALIGNMENT = 8  # bytes, as seen in ELF files; needs_windows.py has that of DLLs
+_ALIGNMENT = 8  # bytes, as seen in ELF files; windows.py has that of DLLs
 _LARGEST_ARCHITECTURE = 999  # sm_ and three digits (sm_121): a larger number is damage
 MOST_ENTRIES = 2048
 """Maximum number of entries of one file; a large one has a few hundred."""
