@@ -200,6 +200,10 @@ HEALTHY = {
     "diagnosis-lines": json.dumps(DIAGNOSIS, indent=2).replace("Fail", "Pass"),
     "diagnosis-table": DIAGNOSIS_TABLE.format(result="Pass - All"),
     "health": "$ dcgmi health -c -g 1\n| Health Monitor Report |\n| Overall Health  | Healthy  |",
+    "health-warning": "$ dcgmi health --check\n| Health Monitor Report |\n"
+    "| Overall Health  | Warning  |\n| GPU  |  |\n| -> 0  | Warning  |\n|    -> Errors  |  |",
+    "health-without-watches": "$ dcgmi health --check\n"
+    "Error: Health watches not enabled. Please enable watches. ",
     "nvsentinel": NODE.format(
         type="GpuMemWatch", status="False", rest="GpuMemWatchIsHealthy  No Health Failures"
     ),

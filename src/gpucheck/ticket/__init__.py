@@ -15,6 +15,6 @@ A text goes one way. Each step imports only from those before it. The messages t
    text says nothing;
 6. ``judge`` does all this for one input: it has the engine combine the claims, and says what is
    open;
-7. ``batch`` does it for many; ``failure`` says who has to
-   act on each, and ``batch_summary`` counts them. ``ticket_reply`` answers in the ticket's language.
+7. ``batch`` does it for many; ``failure`` says who has to act on each, and ``batch_summary``
+   counts them. ``ticket_reply`` answers in the ticket's language.
 """

@@ -1,7 +1,7 @@
 """One step with DistributedDataParallel: each rank has part of a batch and gets the mean gradient.
 
-Each rank's gradient is exact (``networks.py``). If the number of ranks is a power of two, their mean
-is exact as well. Otherwise each share is rounded when it is multiplied by 1 / ranks, which is
+Each rank's gradient is exact (``networks.py``). If the number of ranks is a power of two, their
+mean is exact as well. Otherwise each share is rounded when it is multiplied by 1 / ranks, which is
 itself rounded, and whenever two shares are added. The error bound follows from these roundings.
 """
 
