@@ -13,6 +13,7 @@ SECTIONS = (
 )  # fmt: skip
 NOT_COMPARED = {
     "container": "no other program names the runtime; the verdict says whether it was understood",
+    "network": "it has nothing to do with a GPU",
     "package_sources": "the configuration of pip has nothing to do with a GPU",
     "wheel_hashes": "they are read with -v only; a test of its own does",
 }

@@ -160,6 +160,7 @@ _LONGER = {
     "libcuda-missing-nvml-there": 25,
     "nvlink-six-links-down": 25,
     "nvswitch-fatal-sxid": 27,
+    "nvswitch-manager-log-fatal": 27,
     "secure-boot-unsigned": 26,
 }
 

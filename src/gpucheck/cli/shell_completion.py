@@ -5,6 +5,7 @@ imported.
 """
 
 import os
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -14,6 +15,8 @@ from click.shell_completion import CompletionItem
 from gpucheck._about import modules_of
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120  # no pathlib here
+_SLUG = re.compile(r'^[A-Z_0-9]{1,60} = Rule\(\s{0,8}"([a-z0-9-]{1,60})",$', re.MULTILINE)
+"""The header of a finding: formatted, so it has one form."""
 _KINDS = {"FILE": "file", "PATH": "file", "DIR": "dir"}
 """The words in metavars that stand for files and folders."""
 
@@ -55,14 +58,17 @@ class _Name(click.types.StringParamType):
 
 
 def _findings() -> list[str]:
-    return _names_in("findings")
+    """Return the slugs that stand in the headers: a module has several findings."""
+    folder = f"{_PACKAGE}/findings"
+    slugs = []
+    for name in modules_of([folder]):
+        with open(f"{folder}/{name}.py", encoding="utf-8") as file:  # noqa: PTH123
+            slugs += _SLUG.findall(file.read())
+    return slugs
 
 
 def _probes() -> list[str]:
-    folder = f"{_PACKAGE}/probes"
-    with os.scandir(folder) as entries:
-        subjects = [entry.path for entry in entries if entry.is_dir()]
-    return [name for name in modules_of(subjects) if not name.startswith("_")]
+    return modules_of([f"{_PACKAGE}/probes"])
 
 
 def _selftests() -> list[str]:

@@ -11,7 +11,6 @@ import errno
 import hashlib
 import hmac
 import os
-import resource
 import socket
 from typing import Any
 
@@ -77,6 +76,8 @@ def listen(port: int, *, here: bool) -> socket.socket:
 
 def allow_files(wanted: int) -> None:
     """Let this process open so many files, as far as it may; few are allowed anyway."""
+    import resource  # noqa: PLC0415  # not on Windows, where programs import this, too
+
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if wanted > _USUAL and soft != resource.RLIM_INFINITY and soft < wanted:
         most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -85,6 +86,8 @@ def allow_files(wanted: int) -> None:
 
 def files_allowed() -> int:
     """Return how many files this process may open."""
+    import resource  # noqa: PLC0415  # not on Windows
+
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _LARGEST if soft == resource.RLIM_INFINITY else soft
 

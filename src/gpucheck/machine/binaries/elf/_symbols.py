@@ -8,7 +8,15 @@ import msgspec
 from gpucheck.facts import Answer
 from gpucheck.language import say
 from gpucheck.machine import Host
-from gpucheck.machine.binaries.elf._file import GNU_HASH, HASH, SYMTAB, VERSYM, Elf, strings_of
+from gpucheck.machine.binaries.elf._file import (
+    GNU_HASH,
+    HASH,
+    STRTAB,
+    SYMTAB,
+    VERSYM,
+    Elf,
+    strings_of,
+)
 
 _SYMBOL = struct.Struct("<IBBHQQ")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
@@ -164,7 +172,13 @@ def _undefined_count(host: Host, elf: Elf) -> int | None:
     if len(head) < _HASH_HEAD.size:
         return None
     # The older table is not sorted; its second number counts all symbols.
-    return min(int(_HASH_HEAD.unpack(head)[1]), _MOST_SYMBOLS)
+    count = int(_HASH_HEAD.unpack(head)[1])
+    symbols, strings = elf.table(SYMTAB), elf.table(STRTAB)
+    if count <= 1 and symbols is not None and strings is not None and symbols < strings:
+        # Linkers write 1 if nothing is exported (libtorch_global_deps.so of torch 2.14.1+cu130), and
+        # put the names right behind the symbols.
+        count = (strings - symbols) // _SYMBOL.size
+    return min(count, _MOST_SYMBOLS)
 
 
 def _tables(host: Host, elf: Elf, start: int, count: int) -> tuple[bytes, memoryview]:
