@@ -2,6 +2,7 @@
 
 import random
 import struct
+import subprocess
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
@@ -121,6 +122,20 @@ def test_the_symbols_of_real_files(path: str) -> None:
     asked = {*sorted(defined)[:100], "no_such_function", "another_one"}
     missing = missing_symbols(HOST, read(path), asked).value
     assert missing == {"no_such_function", "another_one"}
+
+
+@pytest.mark.process
+def test_a_library_that_exports_nothing_needs_symbols(tmp_path: Path) -> None:
+    source, library = tmp_path / "quiet.c", tmp_path / "libquiet.so"
+    source.write_text(
+        "int puts(const char *);\n"
+        '__attribute__((constructor)) static void start(void) { puts("started"); }\n'
+    )
+    words = ["cc", "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,--hash-style=gnu"]
+    subprocess.run([*words, "-o", str(library), str(source)], check=True)
+    needed = undefined_symbols(HOST, read(str(library))).value
+    assert needed is not None
+    assert "puts" in {symbol.name for symbol in needed}
 
 
 @pytest.mark.parametrize("path", REAL[:2])

@@ -175,8 +175,8 @@ def _undefined_count(host: Host, elf: Elf) -> int | None:
     count = int(_HASH_HEAD.unpack(head)[1])
     symbols, strings = elf.table(SYMTAB), elf.table(STRTAB)
     if count <= 1 and symbols is not None and strings is not None and symbols < strings:
-        # Linkers write 1 if nothing is exported (libtorch_global_deps.so of torch 2.14.1+cu130), and
-        # put the names right behind the symbols.
+        # Linkers write 1 if nothing is exported (libtorch_global_deps.so of torch 2.14.1+cu130),
+        # and put the names right behind the symbols.
         count = (strings - symbols) // _SYMBOL.size
     return min(count, _MOST_SYMBOLS)
 
