@@ -2,7 +2,6 @@
 
 import math
 import re
-import resource
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
@@ -90,6 +89,8 @@ def explained(kind: str, detail: str, printed: Iterable[object] = ()) -> tuple[s
 
     Without a limit the same words mean that the memory of the host ran out.
     """
+    import resource  # noqa: PLC0415  # not on Windows, where programs import this, too
+
     soft, _hard = resource.getrlimit(resource.RLIMIT_AS)
     if soft == resource.RLIM_INFINITY:
         return kind, detail
