@@ -14,7 +14,8 @@ from gpucheck.cluster.pages import html as preflight_page
 from gpucheck.language import current_language, speaking
 from gpucheck.output import markdown, terminal
 from gpucheck.output.html import report as report_page
-from gpucheck.programs.results import CheckReport, PreflightOutcome, check_report
+from gpucheck.programs.preflight_outcome import PreflightOutcome
+from gpucheck.programs.results import CheckReport, check_report
 from gpucheck.programs.schema import schema
 
 

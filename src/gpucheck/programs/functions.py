@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpucheck.doctor.checking import CheckRequest
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.programs.examiner import Order
-    from gpucheck.programs.results import PreflightOutcome
+    from gpucheck.programs.preflight_outcome import PreflightOutcome
     from gpucheck.tables import Tables
 
 Level = Literal["quick", "standard", "stress"]
@@ -172,7 +172,7 @@ def preflight(  # noqa: PLR0913  # each by its name
     begun = time.monotonic()
     refuse_windows()
     from gpucheck.cluster.request import PreflightRequest  # noqa: PLC0415
-    from gpucheck.programs.results import outcome_of  # noqa: PLC0415
+    from gpucheck.programs.preflight_outcome import outcome_of  # noqa: PLC0415
 
     wanted = request(
         PreflightRequest,
