@@ -14,7 +14,7 @@ from gpucheck.facts.preflight import Culprit, Preflight
 from gpucheck.facts.system import LimitsOfProcess, Pci
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Hit
-from gpucheck.findings.witnesses.preflight_says import fixes_for
+from gpucheck.findings.witnesses.preflight_fixes import fixes_for
 
 MIB = 1 << 20
 SIZES = [-1, 0, 64 << 10, 8 * MIB, 64 * MIB - 1, 64 * MIB, 512 * MIB - 1, 512 * MIB, 8 << 30]

@@ -14,7 +14,7 @@ from gpucheck.facts.claims import Fix
 from gpucheck.log_patterns.form import fixes as fixes_of
 from gpucheck.log_patterns.loading import all_messages
 from gpucheck.output import json_text, junit, markdown, terminal, ticket_text
-from gpucheck.output.redact import public as redacted
+from gpucheck.output.public import public as redacted
 from gpucheck.output.redact.public_names import is_public
 from gpucheck.ticket.judge import triage
 from gpucheck.ticket.ticket_reply import reply

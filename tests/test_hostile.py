@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from each import each
 
-from gpucheck.baselines.diff import _by_name
-from gpucheck.baselines.diff_overview import _lists
+from gpucheck.baselines.diff import _by_name, _diff_overview_lists
 from gpucheck.facts import Facts
 from gpucheck.facts.snapshot import FILE_LIMIT, SnapshotError, load
 from gpucheck.machine import LiveHost
@@ -198,7 +197,7 @@ def test_long_lists_of_a_hostile_snapshot_take_no_quadratic_time() -> None:
     start = time.process_time()
     assert len(_by_name([_Named()] * 60_000, "project")) == 60_000
     old, new = [f"x{n}" for n in range(60_000)], [f"y{n}" for n in range(60_000)]
-    assert "59988 more" in _lists(old, new)
+    assert "59988 more" in _diff_overview_lists(old, new)
     pseudonyms = Pseudonyms()
     for number in range(60_000):
         pseudonyms.path(f"C:\\u{number}\\x")

@@ -3,8 +3,7 @@ import time
 
 from rules_support import snapshot
 
-from gpucheck.baselines.diff import Change, as_json, compare
-from gpucheck.baselines.diff_overview import render
+from gpucheck.baselines.diff import Change, as_json, compare, render
 from gpucheck.engine import judge_machine
 from gpucheck.facts import Section
 from gpucheck.facts.driver import GpuProcess, KernelLog, Nvml, NvmlGpu, XidEvent

@@ -11,8 +11,7 @@ import report_samples
 from fuzz_target import Target, none_crashed
 from rules_support import TABLES
 
-from gpucheck.baselines import diff, diff_overview
-from gpucheck.baselines import diff_overview as html_diff
+from gpucheck.baselines import diff, diff_html
 from gpucheck.doctor.collector import Collector
 from gpucheck.engine import Report, judge_machine
 from gpucheck.facts.request import Request
@@ -21,7 +20,8 @@ from gpucheck.language import speaking
 from gpucheck.machine.candidates import TargetWish
 from gpucheck.output import json_text, junit, markdown, terminal
 from gpucheck.output.html import report as html_report
-from gpucheck.output.redact import Redaction, public
+from gpucheck.output.public import public
+from gpucheck.output.redact import Redaction
 
 MACHINES = (
     "a100-mig-instance", "cpu-build-no-gpu", "cudnn-wheel-older", "jetson-orin-own-wheel",
@@ -60,8 +60,8 @@ def _saved(data: bytes) -> None:
             face.render(report).encode("utf-8", "surrogatepass")
     changes = diff.compare(before, snapshot)
     json.dumps(diff.as_json(changes))
-    diff_overview.render(_first(), report, changes, verbose=True, color=False, width=80)
-    html_diff.render_html(_first(), report, changes).encode()
+    diff.render(_first(), report, changes, verbose=True, color=False, width=80)
+    diff_html.render_html(_first(), report, changes).encode()
 
 
 @functools.cache

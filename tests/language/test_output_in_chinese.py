@@ -23,7 +23,7 @@ from gpucheck.output import json_text, junit, markdown, pages, terminal
 from gpucheck.output.html import report as html_report
 from gpucheck.output.json_text import with_said
 from gpucheck.output.layout import Page
-from gpucheck.output.redact import public
+from gpucheck.output.public import public
 
 _WIDTHS = (40, 57, 80, 120)
 _TEXTS = (

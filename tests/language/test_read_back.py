@@ -22,7 +22,7 @@ from gpucheck.language.read_back import said_again, with_sentences
 from gpucheck.output import terminal
 from gpucheck.output.json_text import json_text, with_said
 from gpucheck.output.json_text import render as render_json
-from gpucheck.output.redact import public
+from gpucheck.output.public import public
 from gpucheck.ticket.judge import judge_saved
 
 _SENTENCES = (

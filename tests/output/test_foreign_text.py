@@ -19,8 +19,7 @@ from preflight_samples import culprit, node, ranks, result
 from rules_support import TABLES
 
 from gpucheck.advice.recommender import Recommendation
-from gpucheck.baselines import diff_overview, words
-from gpucheck.baselines import diff_overview as html_diff
+from gpucheck.baselines import diff, diff_html, words
 from gpucheck.baselines.diff import Change, compare
 from gpucheck.baselines.store import Difference, Figure, State
 from gpucheck.baselines.words import Explanation
@@ -282,7 +281,7 @@ def test_a_diff(word: str) -> None:
         Change(fact=f"packages.distributions[{word}]", change="added", before=None, after=word),
         Change(fact=f"environment.variables.{word}", change="removed", before=word, after=None),
     ]
-    is_harmless_html(html_diff.render_html(old, new, changes))
+    is_harmless_html(diff_html.render_html(old, new, changes))
 
 
 @pytest.mark.hostile
@@ -304,7 +303,7 @@ def test_what_is_compared_saved_linted_and_recommended(word: str) -> None:
     fault = Complaint(line=1, severity=Severity.ERROR, rule=word, sentence=word, fix=word)
     files = [LintedFile(file=word, kind=word, complaints=(fault,), unjudged=(word,), problem=word)]
     for text in (
-        diff_overview.render(old, new, changes, **look),
+        diff.render(old, new, changes, **look),
         words.comparison(state, old, new, why, changes, [rate], **look),
         words.listing([state], color=True, width=80),
         words.fleet([differs], 3, [word], [word], color=True, width=80),

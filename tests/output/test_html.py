@@ -16,12 +16,12 @@ from html_support import Markup, is_sound
 from rules_support import TABLES
 
 from gpucheck import triage
-from gpucheck.baselines import diff_overview as diff
+from gpucheck.baselines import diff_html
 from gpucheck.baselines.diff import compare
 from gpucheck.cli import gpucheck
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.pages import FORMATS as PREFLIGHT_FORMATS
-from gpucheck.cluster.pages import charts as of_preflight
+from gpucheck.cluster.pages import html as of_preflight
 from gpucheck.cluster.pages import rank_charts as durations
 from gpucheck.cluster.pages import rank_charts as phases
 from gpucheck.cluster.pages import words as words_of
@@ -392,11 +392,11 @@ def test_a_diff_is_redacted_with_common_pseudonyms() -> None:
     before, after = (judge_machine(snapshot, TABLES) for snapshot in both)
     changes = compare(*both)
     assert {change.fact for change in changes} == {"system.user", "system.kernel"}
-    page = is_sound(diff.render_html(before, after, changes))
+    page = is_sound(diff_html.render_html(before, after, changes))
     assert "alice" not in page.text()
     assert "bob" not in page.text()
     assert "was user1, is user2" in page.text()
-    assert is_sound(diff.render_html(before, before, [])).parts["h1"] == ["Nothing changed."]
+    assert is_sound(diff_html.render_html(before, before, [])).parts["h1"] == ["Nothing changed."]
 
 
 def test_diff_as_a_page(tmp_path: Path) -> None:

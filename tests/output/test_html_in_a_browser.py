@@ -9,7 +9,7 @@ import report_samples
 from browser_support import examined, opened
 
 from gpucheck import triage
-from gpucheck.baselines import diff_overview as diff
+from gpucheck.baselines import diff_html
 from gpucheck.baselines.diff import compare
 from gpucheck.cluster.pages import html as preflight
 from gpucheck.language import speaking
@@ -41,8 +41,8 @@ def pages() -> dict[str, str]:
         "waits": preflight.render(html_samples.waits()),
         "large": preflight.render(html_samples.large()),
         "links": preflight.render(html_samples.links()),
-        "diff": diff.render_html(old, new, compare(old.snapshot, new.snapshot)),
-        "diff-nothing": diff.render_html(old, old, []),
+        "diff": diff_html.render_html(old, new, compare(old.snapshot, new.snapshot)),
+        "diff-nothing": diff_html.render_html(old, old, []),
         "tally": batch_summary.as_html(tally),
     }
     with speaking("zh"):

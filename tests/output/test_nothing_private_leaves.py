@@ -36,7 +36,8 @@ from gpucheck.output import junit, markdown, ticket_text
 from gpucheck.output.html import report as html_report
 from gpucheck.output.json_text import json_text
 from gpucheck.output.json_text import render as render_json
-from gpucheck.output.redact import public, redact
+from gpucheck.output.public import public
+from gpucheck.output.redact import redact
 from gpucheck.programs.questions import Setting, asked
 from gpucheck.ticket import ticket_reply
 from gpucheck.ticket.judge import triage

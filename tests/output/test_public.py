@@ -3,7 +3,8 @@ from each import each
 from rules_support import TABLES
 
 from gpucheck.engine import diagnose
-from gpucheck.output.redact import public, redact
+from gpucheck.output.public import public
+from gpucheck.output.redact import redact
 
 
 @each("name", ["healthy", "no_gpu", "old_driver", "unknown"])

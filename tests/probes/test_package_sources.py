@@ -15,8 +15,7 @@ from gpucheck.facts.secrets import public_address
 from gpucheck.facts.torch import Interpreter, PackageSources
 from gpucheck.machine import RecordedHost
 from gpucheck.machine.candidates import TargetWish
-from gpucheck.probes.package_sources import collect
-from gpucheck.probes.reading.pip_settings import _options
+from gpucheck.probes.package_sources import _options, collect
 from gpucheck.tables import Tables
 
 HOME = "/home/ana"

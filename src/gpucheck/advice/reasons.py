@@ -16,8 +16,7 @@ from gpucheck.language import Sentence, any_of, in_series, in_turn, listed, phra
 from gpucheck.tables.base import HOW_TO_RENEW
 from gpucheck.tables.compilers import CubinRules
 from gpucheck.tables.driver import DriverBranches, DriverSupport, Drives
-from gpucheck.tables.gpus import GpuArchitectures, GpuProducts
-from gpucheck.tables.jetson import Jetpacks
+from gpucheck.tables.gpus import GpuArchitectures, GpuProducts, Jetpacks
 from gpucheck.tables.versions import capability_numbers, numbers, released
 
 _PLATFORMS = {

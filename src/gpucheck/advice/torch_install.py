@@ -20,7 +20,7 @@ from gpucheck.facts.torch import Packages, TorchBuild
 from gpucheck.language import Sentence, in_series, in_turn, say
 from gpucheck.tables import OperatingSystem, Tables
 from gpucheck.tables.companions import TorchCompanions
-from gpucheck.tables.jetson import JetsonWheels
+from gpucheck.tables.gpus import JetsonWheels
 from gpucheck.tables.torch import TorchBuilds, TorchReleases
 from gpucheck.tables.versions import released
 

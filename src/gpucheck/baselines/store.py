@@ -26,7 +26,7 @@ from gpucheck.facts.torch import Interpreter
 from gpucheck.language import say
 from gpucheck.machine.owners import folder_of_others
 from gpucheck.output.json_text import json_text
-from gpucheck.output.redact import public
+from gpucheck.output.public import public
 
 # What the JSON documents of known-good states hold, as types.
 

@@ -7,9 +7,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from gpucheck.baselines import diff_overview
-from gpucheck.baselines.diff import VOLATILE, Change, compare
-from gpucheck.baselines.diff_overview import change_words
+from gpucheck.baselines import diff
+from gpucheck.baselines.diff import VOLATILE, Change, change_words, compare
 from gpucheck.baselines.store import Comparison, Difference, Figure, State, row, when
 from gpucheck.engine import Report, judge_machine
 from gpucheck.facts import Facts, Private
@@ -282,7 +281,7 @@ def comparison(
         explanation: what explains the first root cause; None without one.
         changes: all changes.
         rates: the figures that differ notably.
-        look: of :func:`gpucheck.baselines.diff_overview.render`.
+        look: of :func:`gpucheck.baselines.diff.render`.
     """
     page = Page(look["width"], color=look["color"])
     page.words(_compared_with(state), style="bold")
@@ -295,7 +294,7 @@ def comparison(
         for rate in rates:
             page.words(_figure(rate), indent=2, hang=4)
     page.blank()
-    return page.text() + "\n" + diff_overview.render(old, new, changes, **look)
+    return page.text() + "\n" + diff.render(old, new, changes, **look)
 
 
 def _compared_with(state: State) -> str:

@@ -1,15 +1,18 @@
-"""Files, pipes and devices that a user names: none of them keeps gpucheck waiting for ever."""
+"""What may keep this process or end it: files, pipes and devices of a user, and signals."""
+
+import contextlib
 
 # pathlib is imported late, and a link is followed step by step here.
 # ruff: noqa: PTH110, PTH115, PTH116, PTH118, PTH119, PTH120
-
 import errno
 import io
 import os
 import re
 import select
+import signal
 import stat
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from gpucheck.language import say
@@ -17,6 +20,40 @@ from gpucheck.language import say
 if TYPE_CHECKING:  # importing it takes two milliseconds
     from pathlib import Path
 
+
+# The signals that end this process, and how a moment is kept free of them.
+
+ENDING = tuple(
+    number for name in ("SIGINT", "SIGTERM", "SIGHUP") if (number := getattr(signal, name, None))
+)
+_CAN_WAIT = hasattr(signal, "pthread_sigmask")
+
+
+@contextlib.contextmanager
+def held() -> Iterator[None]:
+    """Hold back the signals whose handlers may raise an exception (Unix).
+
+    Otherwise it could come after a fork and before the child is known, or between two children that
+    are to be killed, and nobody would kill them. In a new child, it would go on into the parent's
+    code.
+    """
+    if not _CAN_WAIT:
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def let_through() -> None:
+    """Let them through in a new child, which has its parent's mask."""
+    if _CAN_WAIT:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+
+
+# Files, pipes and devices that a user names: none of them keeps gpucheck waiting for ever.
 
 WAIT = 10.0
 """The time in seconds within which somebody must come to the other end of a named pipe."""

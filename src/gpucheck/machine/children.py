@@ -23,8 +23,8 @@ from typing import Literal, NoReturn, Protocol
 
 import msgspec
 
-from gpucheck.facts.ending_signals import ENDING, held, let_through
 from gpucheck.facts.numbers import whole_number
+from gpucheck.facts.streams import ENDING, held, let_through
 from gpucheck.language import say
 from gpucheck.machine import process_end
 from gpucheck.machine.process_end import signal_name

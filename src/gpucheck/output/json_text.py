@@ -6,7 +6,7 @@ from typing import Any
 
 from gpucheck.engine import Report
 from gpucheck.language import Sentence, as_said
-from gpucheck.output.redact import public
+from gpucheck.output.public import public
 
 _NOTES = ("sources", "problems")
 """Fields that hold a sentence for each of several others."""

@@ -8,7 +8,7 @@ from gpucheck.facts.claims import Severity
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.findings.form import Check, Finding, Outcome
 from gpucheck.language import say, spoken
-from gpucheck.output.redact import public
+from gpucheck.output.public import public
 from gpucheck.output.selftest_lines import in_words
 from gpucheck.output.summary import headline, verdict
 from gpucheck.output.words import clean, headed, term

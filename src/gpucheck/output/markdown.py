@@ -14,7 +14,7 @@ from gpucheck.output import blocks, report_blocks
 from gpucheck.output.blocks import Block, Box, LineBlock, Words
 from gpucheck.output.gpu_table import gpu_table
 from gpucheck.output.machine_summary import areas
-from gpucheck.output.redact import public, whose_names
+from gpucheck.output.public import public, whose_names
 from gpucheck.output.report_blocks import with_colon
 from gpucheck.output.selftest_lines import lines_of
 from gpucheck.output.summary import footer, headline, reach, recorded, target, trailer_of, verdict

@@ -14,7 +14,7 @@ from gpucheck.findings.form import Evidence, Finding
 from gpucheck.language import in_series, in_turn, listed, say, say_many
 from gpucheck.output.blocks import Box, Items, Quoted, Words, more_about
 from gpucheck.output.layout import STATES, Page
-from gpucheck.output.redact import public
+from gpucheck.output.public import public
 from gpucheck.output.report_blocks import fixes
 from gpucheck.output.summary import headline, trailer_of
 from gpucheck.output.words import VERDICTS, bracketed, clean, headed, in_parts, shown, term

@@ -16,9 +16,9 @@ import msgspec
 
 from gpucheck.doctor.checking import CheckRequest, collect, examine, recorded
 from gpucheck.doctor.selftests import selftests_alone
-from gpucheck.facts.ending_signals import ENDING
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot
+from gpucheck.facts.streams import ENDING
 from gpucheck.interface.errors import AskError, UsageError
 from gpucheck.interface.listener import Listener
 from gpucheck.interface.with_tables import open_tables

@@ -8,7 +8,7 @@ from gpucheck.describe.recommendation import Shown
 from gpucheck.engine import Report
 from gpucheck.interface.text import language_named
 from gpucheck.language import speaking
-from gpucheck.output.redact import public
+from gpucheck.output.public import public
 
 # What the functions for programs return: it shows itself in a terminal and in a notebook.
 #

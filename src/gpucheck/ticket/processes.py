@@ -15,7 +15,7 @@ from typing import Generic, TypeVar, cast
 
 import msgspec
 
-from gpucheck.facts.ending_signals import ENDING, held, let_through
+from gpucheck.facts.streams import ENDING, held, let_through
 
 _AT_ONCE = 16
 """The number of items that a process gets at a time."""

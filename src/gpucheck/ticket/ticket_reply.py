@@ -19,7 +19,7 @@ from gpucheck.log_patterns.source_code import is_statement
 from gpucheck.log_patterns.text import Line
 from gpucheck.output.blocks import Words
 from gpucheck.output.markdown import block, code, escaped, written
-from gpucheck.output.redact import public
+from gpucheck.output.public import public
 from gpucheck.output.report_blocks import steps
 from gpucheck.output.summary import headline
 from gpucheck.output.ticket_text import where, worked

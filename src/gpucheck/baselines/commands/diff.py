@@ -55,15 +55,17 @@ def diff(ctx: click.Context, /, before: str, after: str | None, **options: Any) 
 
         text = json_text(as_json(changes))
     elif options["form"] == "html":
-        from gpucheck.baselines import diff_overview as of_diff  # noqa: PLC0415
+        from gpucheck.baselines import diff_html  # noqa: PLC0415
         from gpucheck.engine import judge_machine  # noqa: PLC0415
 
-        text = of_diff.render_html(judge_machine(old, tables), judge_machine(new, tables), changes)
+        text = diff_html.render_html(
+            judge_machine(old, tables), judge_machine(new, tables), changes
+        )
     else:
-        from gpucheck.baselines import diff_overview  # noqa: PLC0415
+        from gpucheck.baselines.diff import render  # noqa: PLC0415
         from gpucheck.engine import judge_machine  # noqa: PLC0415
 
-        text = diff_overview.render(
+        text = render(
             judge_machine(old, tables),
             judge_machine(new, tables),
             changes,

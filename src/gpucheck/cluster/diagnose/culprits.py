@@ -29,7 +29,7 @@ from gpucheck.cluster.store.wire import TurnedAway
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import ControlRunEnd, Culprit, Differs, FailedGroup, OwnFailure, Phase
-from gpucheck.findings.nccl import NCCL_INFINIBAND
+from gpucheck.findings.nccl_network import NCCL_INFINIBAND
 from gpucheck.findings.ranks import RANK_MISSING, RANKS_HETEROGENEOUS
 from gpucheck.language import in_clauses, say, say_many
 

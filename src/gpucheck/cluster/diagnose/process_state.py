@@ -14,7 +14,7 @@ from gpucheck.cluster.model import RankResult, StepResult, pack
 from gpucheck.facts.claims import Confidence, Fix
 from gpucheck.facts.preflight import Look, Phase, ProcessState
 from gpucheck.findings.limits import PROCESS_LIMIT_TOO_LOW
-from gpucheck.findings.nccl import NCCL_NETWORK_INTERFACE
+from gpucheck.findings.nccl_network import NCCL_NETWORK_INTERFACE
 from gpucheck.findings.ranks import HELD, RANK_HANGS
 from gpucheck.language import Sentence, in_series, say, say_many
 

@@ -24,7 +24,7 @@ from gpucheck.cluster.model import PHYSICAL_COUNTERS, TRANSPORT_COUNTERS, Facts,
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import BadPorts, Culprit, PacketLoss
 from gpucheck.findings.links import LINK_SLOW
-from gpucheck.findings.nccl import NCCL_INFINIBAND
+from gpucheck.findings.nccl_network import NCCL_INFINIBAND
 from gpucheck.language import in_clauses, in_series, say, say_many
 
 _ACTIVE = "ACTIVE"

@@ -25,7 +25,8 @@ from gpucheck.facts.preflight import Preflight, RankOutcome, culprit_data
 from gpucheck.findings.form import Evidence, Finding
 from gpucheck.language import Sentence, in_series, in_turn, say, spoken
 from gpucheck.output.json_text import with_said
-from gpucheck.output.redact import public, redact, redact_command, redact_text
+from gpucheck.output.public import public
+from gpucheck.output.redact import redact, redact_command, redact_text
 from gpucheck.output.redact.patterns import whole_words
 from gpucheck.output.redact.public_names import ORDINARY
 

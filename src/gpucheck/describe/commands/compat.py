@@ -235,7 +235,7 @@ def _show(asked: "WhatIf", options: dict[str, Any]) -> None:
     from gpucheck.output.words import sentence  # noqa: PLC0415
 
     if options["form"] == "json":
-        from gpucheck.output.redact import public  # noqa: PLC0415
+        from gpucheck.output.public import public  # noqa: PLC0415
 
         data = {**public(asked.report).as_json(), "not_judged": sorted(asked.not_judged)}
         from gpucheck.output.json_text import json_text  # noqa: PLC0415

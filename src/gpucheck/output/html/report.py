@@ -36,7 +36,7 @@ from gpucheck.output.html.elements import (
 )
 from gpucheck.output.html.page import First, page
 from gpucheck.output.machine_summary import areas
-from gpucheck.output.redact import public, whose_names
+from gpucheck.output.public import public, whose_names
 from gpucheck.output.selftest_lines import left_out, lines_of, measured
 from gpucheck.output.summary import headline, recorded, trailer_of, verdict
 from gpucheck.output.words import VERDICTS, bracketed, clean, headed, in_parts, term
