@@ -2,22 +2,22 @@
 
 from collections.abc import Collection
 
+from gpucheck.advice.exclusions import driver_in_words
 from gpucheck.advice.offers import (
     CHANNEL,
     Card,
-    Limit,
     Offer,
     Offers,
     Situation,
     admitted,
     newest_first,
 )
-from gpucheck.language import Sentence, any_of, in_series, in_turn, listed, phrase, say, say_many
+from gpucheck.language import any_of, in_series, in_turn, listed, phrase, say, say_many
 from gpucheck.tables.base import HOW_TO_RENEW
 from gpucheck.tables.compilers import CubinRules
 from gpucheck.tables.driver import DriverBranches, DriverSupport, Drives
 from gpucheck.tables.gpus import GpuArchitectures, GpuProducts, Jetpacks
-from gpucheck.tables.versions import capability_numbers, numbers, released
+from gpucheck.tables.versions import numbers, released
 
 _PLATFORMS = {
     "linux_x86_64": say("Linux on x86_64"),
@@ -26,7 +26,6 @@ _PLATFORMS = {
     "windows_aarch64": say("Windows on aarch64"),
 }
 
-_NEWER_DRIVER = say("a newer driver")
 _CUDSS_PAGE = "https://developer.nvidia.com/cudss-downloads"
 _BROUGHT_BY = {
     "libcudss.so.0": say("NVIDIA's cuDSS ({page})", page=_CUDSS_PAGE),
@@ -242,11 +241,15 @@ class Reasons:
         if oldest := self._oldest(offer):
             return say(
                 "{driver} runs builds for CUDA {cuda}, which need {oldest} or newer.",
-                driver=self._driver(),
+                driver=driver_in_words(self._situation),
                 cuda=offer.cuda,
                 oldest=oldest,
             )
-        return say("{driver} runs builds for CUDA {cuda}.", driver=self._driver(), cuda=offer.cuda)
+        return say(
+            "{driver} runs builds for CUDA {cuda}.",
+            driver=driver_in_words(self._situation),
+            cuda=offer.cuda,
+        )
 
     def caveats(self, offer: Offer) -> tuple[str, ...]:
         """Say what is not certain about an offer."""
@@ -332,43 +335,6 @@ class Reasons:
             newest=newest.torch,
         )
 
-    def would_allow(self, limit: Limit, offer: Offer) -> str:
-        """Say what changing one limit would allow."""
-        if limit == "companions":
-            lacking = self._offers.without_companions(offer, self._situation)
-            return say(
-                "{offer} would fit without {packages}.",
-                offer=offer,
-                packages=any_of(lacking or self._situation.companions),
-            )
-        return say(
-            "{offer} would fit with {change}.", offer=offer, change=self._change(limit, offer)
-        )
-
-    def excludes(self, limits: Collection[Limit], offer: Offer) -> str:
-        """Say which limits exclude an offer, and what to change."""
-        return say(
-            "{offer} does not fit, because {reasons}. It would fit with {changes}.",
-            offer=offer,
-            reasons=listed([self._exclusion(limit, offer) for limit in limits]),
-            changes=listed([self._change(limit, offer) for limit in limits]),
-        )
-
-    def with_a_driver(self, limits: Collection[Limit], offer: Offer) -> str:
-        """Say what a driver that supports the GPUs would allow, with other changes if needed."""
-        dropped = any(self._drives(card) == "dropped" for card in self._situation.cards)
-        driver = (
-            say("that driver")
-            if dropped
-            else say("driver {release} or newer", release=self.driver_for(offer))
-        )
-        changes = [driver, *(self._change(limit, offer) for limit in limits)]
-        return say("{offer} would fit with {change}.", offer=offer, change=listed(changes))
-
-    def driver_for(self, offer: Offer) -> str | None:
-        """Return the oldest driver that runs an offer on these GPUs."""
-        return self._offers.oldest_driver(offer, self._situation)
-
     def _needs(self, card: Card) -> str:
         """Say which releases have code for a GPU."""
         offers = newest_first(self._offers.with_code_for(card.capability))
@@ -395,7 +361,7 @@ class Reasons:
             return say(
                 "{driver} no longer supports {gpu}: branch {branch} is the last that does. Install "
                 "a driver of that branch.",
-                driver=self._driver(),
+                driver=driver_in_words(self._situation),
                 gpu=card,
                 branch=self._support.last([card.capability]),
             )
@@ -403,7 +369,7 @@ class Reasons:
             return say(
                 "{driver} does not support {gpu} yet: branch {branch} is the first that does. "
                 "Install a newer driver.",
-                driver=self._driver(),
+                driver=driver_in_words(self._situation),
                 gpu=card,
                 branch=self._support.first(card.capability),
             )
@@ -419,94 +385,16 @@ class Reasons:
         return say(
             "{driver} is not known to support {gpu}: it is older than CUDA {toolkit}, the first "
             "whose compiler knows this GPU. Install a newer driver.",
-            driver=self._driver(),
+            driver=driver_in_words(self._situation),
             gpu=card,
             toolkit=toolkit,
         )
-
-    def _exclusion(self, limit: Limit, offer: Offer) -> str:
-        if limit == "python" and offer.channel != "pip":
-            return say(
-                "{channel} has no torch {torch} for Python {python}",
-                channel=offer.channel,
-                torch=offer.torch,
-                python=self._situation.python,
-            )
-        if limit == "python":
-            return say(
-                "torch {torch} has no wheel for Python {python}",
-                torch=offer.torch,
-                python=self._situation.python,
-            )
-        if limit == "driver":
-            return say(
-                "{driver} cannot run builds for CUDA {cuda}",
-                driver=self._driver().within(),
-                cuda=offer.cuda,
-            )
-        if limit == "glibc":
-            return say(
-                "glibc {glibc} of this system is older than {needed}",
-                glibc=self._situation.glibc,
-                needed=offer.glibc,
-            )
-        if limit == "companions":
-            if lacking := self._offers.without_companions(offer, self._situation):
-                return say(
-                    "the tables have no release of {packages} for {offer}",
-                    packages=any_of(lacking),
-                    offer=offer,
-                )
-            return say(
-                "the releases of {packages} for {offer} exclude each other",
-                packages=listed(self._situation.companions),
-                offer=offer,
-            )
-        return say(
-            "--torch {asked} excludes torch {torch}",
-            asked=self._situation.torch,
-            torch=offer.torch,
-        )
-
-    def _change(self, limit: Limit, offer: Offer) -> str:
-        if limit == "python":
-            return say("Python {python}", python=self._nearest_python(offer))
-        if limit == "driver":
-            needed = self.driver_for(offer)
-            return say("driver {release} or newer", release=needed) if needed else _NEWER_DRIVER
-        if limit == "glibc":
-            return say("a system or container with glibc {glibc} or newer", glibc=offer.glibc)
-        if limit == "companions":
-            return say("other packages")
-        return say("a --torch that matches it")
-
-    def _nearest_python(self, offer: Offer) -> str:
-        """Return the nearest Python with wheels, of the same kind if there is one."""
-        pythons = self._offers.pythons(offer)
-        wanted = self._situation.python or ""
-        free_threaded = wanted.endswith("t")
-        alike = [p for p in pythons if p.endswith("t") == free_threaded]
-        have = capability_numbers(wanted.removesuffix("t")) or (0, 0)
-
-        def distance(python: str) -> tuple[int, int]:
-            major, minor = capability_numbers(python.removesuffix("t")) or (0, 0)
-            return abs(major - have[0]), abs(minor - have[1])
-
-        return min(alike or pythons, key=distance)
 
     def _oldest(self, offer: Offer) -> str | None:
         return self._offers.least_driver(offer, self._situation)
 
     def _has_driver(self) -> bool:
         return self._situation.driver is not None or self._situation.driver_cuda is not None
-
-    def _driver(self) -> Sentence:
-        release, cuda = self._situation.driver, self._situation.driver_cuda
-        if release is None:
-            return say("The driver (CUDA {cuda})", cuda=cuda)
-        if cuda:
-            return say("Driver {release} (CUDA {cuda})", release=release, cuda=cuda)
-        return say("Driver {release}", release=release)
 
     def _cards(self) -> str:
         """Return the GPUs, one of each compute capability."""

@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpucheck.advice.companions import Companion
+from gpucheck.advice.exclusions import Exclusions
 from gpucheck.advice.offers import (
     CHANNEL,
     LIMITS,
@@ -123,6 +124,7 @@ class _Search:
         self._offers = offers
         self._situation = situation
         self._reasons = Reasons(offers, situation)
+        self._exclusions = Exclusions(offers, situation)
         self._all: Collection[Offer] = (
             {*offers.with_cuda(), *offers.for_board(situation.l4t)}
             if situation.cards
@@ -217,9 +219,9 @@ class _Search:
             freed = self._freed(runnable, (limit,))
             if freed is None or not _newer(freed, best):
                 continue
-            reasons.append(self._reasons.would_allow(limit, freed))
+            reasons.append(self._exclusions.would_allow(limit, freed))
             if limit == "driver":
-                update, needed = freed, self._reasons.driver_for(freed)
+                update, needed = freed, self._offers.oldest_driver(freed, self._situation)
         return Recommendation(
             best=best,
             companions=self._offers.companions(best, self._situation) or (),
@@ -228,7 +230,7 @@ class _Search:
             alternatives=_one_a_minor(fitting)[:_MOST_ALTERNATIVES],
             driver_update=update,
             driver_needed=needed,
-            oldest_driver=self._reasons.driver_for(best) if best.cuda else None,
+            oldest_driver=self._offers.oldest_driver(best, self._situation) if best.cuda else None,
             by_driver=self._by_driver(fitting),
         )
 
@@ -238,7 +240,7 @@ class _Search:
             return ()
         steps: list[ForDriver] = []
         for offer in fitting:
-            needed = self._reasons.driver_for(offer)
+            needed = self._offers.oldest_driver(offer, self._situation)
             if needed and (not steps or numbers(needed) < numbers(steps[-1].driver)):
                 steps.append(ForDriver(needed, offer))
         return tuple(steps[:_MOST_STEPS])
@@ -252,7 +254,7 @@ class _Search:
             for limits in combinations(others, count):
                 freed = self._freed(runnable, ("driver", *limits))
                 if freed is not None:
-                    then = self._reasons.with_a_driver(limits, freed)
+                    then = self._exclusions.with_a_driver(limits, freed)
                     return Recommendation(best=None, reasons=(*undriven, then), would_fit=(freed,))
         return Recommendation(best=None, reasons=undriven)
 
@@ -266,7 +268,7 @@ class _Search:
             ]
             if changes:
                 reasons = [
-                    self._reasons.excludes(limits, self._telling(runnable, limits) or freed)
+                    self._exclusions.excludes(limits, self._telling(runnable, limits) or freed)
                     for limits, freed in changes
                 ]
                 newest, overall = newest_first(runnable)[0], newest_first(self._all)[0]
@@ -303,7 +305,9 @@ class _Search:
         found = self._fitting(runnable, ignored=limits)
         if "driver" in limits and self._situation.cards:
             # If no driver supports the GPUs, changing the driver is not possible.
-            found = frozenset(o for o in found if self._reasons.driver_for(o) is not None)
+            found = frozenset(
+                o for o in found if self._offers.oldest_driver(o, self._situation) is not None
+            )
         return next(iter(self._sorted(found)), None)
 
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from gpucheck.advice.package_indexes import PackageIndexes
+from gpucheck.advice.pip_requirement import requirement
 from gpucheck.advice.recommender import Offer, Recommender
 from gpucheck.advice.situations import MachineFacts
 from gpucheck.advice.target_python import Python
-from gpucheck.advice.torch_install import requirement
 from gpucheck.derived import Derived
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts.claims import Fix, or_else

@@ -1,17 +1,17 @@
 """Exact commands that install, replace or remove PyTorch in the target interpreter."""
 
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from gpucheck.advice.companions import Companion
 from gpucheck.advice.offers import CHANNEL, usual_range
 from gpucheck.advice.package_indexes import PackageIndexes
+from gpucheck.advice.pip_requirement import companion_doubts, requirement
 from gpucheck.advice.reasons import lacking
 from gpucheck.advice.recommender import Offer, Recommendation, Recommender, Situation
 from gpucheck.advice.situations import MachineFacts, left_aside
-from gpucheck.advice.target_python import COMPANIONS, Python
+from gpucheck.advice.target_python import Python
 from gpucheck.derived import Derived, Gpu
 from gpucheck.derived.wheels import wheel_platform
 from gpucheck.facts.claims import Fix
@@ -19,9 +19,8 @@ from gpucheck.facts.system import Container, System
 from gpucheck.facts.torch import Packages, TorchBuild
 from gpucheck.language import Sentence, in_series, in_turn, say
 from gpucheck.tables import OperatingSystem, Tables
-from gpucheck.tables.companions import TorchCompanions
 from gpucheck.tables.gpus import JetsonWheels
-from gpucheck.tables.torch import TorchBuilds, TorchReleases
+from gpucheck.tables.torch import TorchReleases
 from gpucheck.tables.versions import released
 
 START_PAGE = "https://pytorch.org/get-started/locally/"
@@ -372,89 +371,6 @@ class TorchFixes(Derived):
         """Whether NVIDIA built this torch for its images: ``2.6.0a0+ecf3bae40a.nv25.01``."""
         local = (self._torch.version or "").partition("+")[2]
         return ".nv" in local and bool(self._container.runtime)  # Jetson's wheels have it too
-
-
-def requirement(
-    offer: Offer,
-    wanted: Collection[str],
-    tables: Tables,
-    indexes: PackageIndexes,
-    *,
-    name_index: bool,
-    others: Collection[Companion] = (),
-) -> list[str]:
-    """Return pip's arguments that install a build and those of the wanted packages it has.
-
-    Args:
-        offer: the build, one of pip's.
-        wanted: torchvision, torchaudio, or both.
-        tables: the compatibility tables.
-        indexes: where the packages of this user come from.
-        name_index: name the index even if PyPI has this very build.
-        others: further packages; those that come as source are left out.
-    """
-    packages = [other.requirement() for other in others if not other.from_source]
-    if offer.wheel:  # PyPI's torchvision and torchaudio would replace it by their own torch
-        return ["install", *offer.requires, offer.wheel, *packages]
-    companions = tables.get(TorchCompanions)
-    words = [f"torch=={offer.torch}"]
-    for package in COMPANIONS:
-        if package in wanted:
-            version = companions.companion_for(offer.torch, package)
-            words.append(f"{package}=={version}" if version else package)
-    words += packages
-    pages = dict.fromkeys(other.index for other in others if other.index)
-    links = [word for page in pages for word in ("--find-links", page)]
-    if offer.is_default and not name_index:
-        return ["install", *words, *links]
-    index = offer.index or indexes.of_build(offer.build)
-    if any(not other.index and not other.from_source for other in others):
-        # They and what they need are on PyPI alone, so the version of torch names the build.
-        words[0] += f"+{offer.build}"
-        return ["install", *words, "--extra-index-url", index, *links]
-    return ["install", *words, "--index-url", index, *links]
-
-
-def companion_doubts(offer: Offer, wanted: Collection[str], tables: Tables) -> list[str]:
-    """Return what is uncertain about the wanted companions: torchaudio may not be in the index."""
-    companions, builds = tables.get(TorchCompanions), tables.get(TorchBuilds)
-    from_index = offer.cuda and not offer.is_default
-    doubts: list[str] = []
-    for package in COMPANIONS:
-        if package not in wanted:
-            continue
-        version = companions.companion_for(offer.torch, package)
-        if version is not None and offer.wheel:
-            doubts.append(
-                say(
-                    "NVIDIA publishes no {package} for this PyTorch, and that of PyPI would "
-                    "replace it: compile {package} {version} on the board.",
-                    package=package,
-                    version=version,
-                )
-            )
-            continue
-        if version is None:
-            doubts.append(
-                say(
-                    "The tables do not know the {package} of torch {torch}.",
-                    package=package,
-                    torch=offer.torch,
-                )
-            )
-            continue
-        listed = builds.available(version, offer.cuda, offer.platform) if from_index else True
-        if package == "torchaudio" and listed is not True:
-            doubts.append(
-                say(
-                    "The tables do not say whether {package} {version} is in the index of {build}: "
-                    "where it is missing, install it from PyPI by itself.",
-                    package=package,
-                    version=version,
-                    build=offer.build,
-                )
-            )
-    return doubts
 
 
 def _what(offer: Offer) -> Sentence:

@@ -386,7 +386,7 @@ class Recommending:
     def _arguments(self, offer: "Offer", python: "Python", target: "Snapshot") -> list[str]:
         """Return pip's arguments that install an offer and the wanted or installed companions."""
         from gpucheck.advice import PackageIndexes  # noqa: PLC0415
-        from gpucheck.advice.torch_install import companion_doubts, requirement  # noqa: PLC0415
+        from gpucheck.advice.pip_requirement import companion_doubts, requirement  # noqa: PLC0415
         from gpucheck.engine import supply  # noqa: PLC0415
 
         indexes: PackageIndexes = supply(PackageIndexes, target, self._tables)

@@ -7,6 +7,7 @@ from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.driver import KernelLog
 from gpucheck.facts.system import Environment, Network, RdmaPort
 from gpucheck.findings.form import Hit, InPreflight, Judgement, Rule
+from gpucheck.findings.ranks import STOPS_RANKS
 from gpucheck.findings.witnesses.kernel_log import with_age
 from gpucheck.findings.witnesses.selftest_says import SelfTestRanks
 from gpucheck.language import listed, say, say_many
@@ -304,18 +305,7 @@ init_process_group, or let all ranks wait at a barrier of a CPU group (gloo).
     title=say("a collective timed out"),
     severity=Severity.ERROR,
     family="cluster",
-    suppressed_by=(
-        "gpu-fallen-off-bus",
-        "gpu-hardware-fault",
-        "fabric-manager-down",
-        "host-out-of-memory",
-        "shm-too-small",
-        "nccl-p2p-broken",
-        "nccl-transport-broken",
-        "nccl-infiniband",
-        "nccl-network-interface",
-        "nccl-version-mismatch",
-    ),
+    suppressed_by=STOPS_RANKS,
     seen_in=("pre-flight", "text"),
     preflight=InPreflight(
         exit_class=3,

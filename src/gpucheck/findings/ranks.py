@@ -6,6 +6,20 @@ from gpucheck.findings.form import Hit, InPreflight, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestRanks
 from gpucheck.language import say
 
+STOPS_RANKS = (
+    "gpu-fallen-off-bus",
+    "gpu-hardware-fault",
+    "fabric-manager-down",
+    "host-out-of-memory",
+    "shm-too-small",
+    "nccl-p2p-broken",
+    "nccl-transport-broken",
+    "nccl-infiniband",
+    "nccl-network-interface",
+    "nccl-version-mismatch",
+)
+"""Causes of which a rank that is lost, hangs or times out is the consequence."""
+
 RANK_CRASHED = Rule(
     "rank-crashed",
     page="""\
@@ -32,18 +46,7 @@ alone with PYTHONFAULTHANDLER=1, and check dmesg.
     title=say("a rank died"),
     severity=Severity.ERROR,
     family="cluster",
-    suppressed_by=(
-        "gpu-fallen-off-bus",
-        "gpu-hardware-fault",
-        "fabric-manager-down",
-        "host-out-of-memory",
-        "shm-too-small",
-        "nccl-p2p-broken",
-        "nccl-transport-broken",
-        "nccl-infiniband",
-        "nccl-network-interface",
-        "nccl-version-mismatch",
-    ),
+    suppressed_by=STOPS_RANKS,
     seen_in=("pre-flight", "text"),
     preflight=InPreflight(
         fix=say("Check that host for driver errors and for processes that the kernel killed."),
@@ -157,18 +160,7 @@ the flight recorder log every collective.
     title=say("a rank is stuck"),
     severity=Severity.ERROR,
     family="cluster",
-    suppressed_by=(
-        "gpu-fallen-off-bus",
-        "gpu-hardware-fault",
-        "fabric-manager-down",
-        "host-out-of-memory",
-        "shm-too-small",
-        "nccl-p2p-broken",
-        "nccl-transport-broken",
-        "nccl-infiniband",
-        "nccl-network-interface",
-        "nccl-version-mismatch",
-    ),
+    suppressed_by=STOPS_RANKS,
     seen_in=("pre-flight", "text"),
     preflight=InPreflight(
         fix=say(

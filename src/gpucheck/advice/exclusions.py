@@ -1,0 +1,142 @@
+"""Which limits exclude an offer, in words, and what to change so that it fits."""
+
+from collections.abc import Collection
+
+from gpucheck.advice.offers import Limit, Offer, Offers, Situation
+from gpucheck.language import Sentence, any_of, listed, say
+from gpucheck.tables.driver import DriverBranches, DriverSupport
+from gpucheck.tables.gpus import GpuArchitectures
+from gpucheck.tables.versions import capability_numbers
+
+_NEWER_DRIVER = say("a newer driver")
+
+
+def driver_in_words(situation: Situation) -> Sentence:
+    """Return the driver of a situation, as the subject of a sentence."""
+    release, cuda = situation.driver, situation.driver_cuda
+    if release is None:
+        return say("The driver (CUDA {cuda})", cuda=cuda)
+    if cuda:
+        return say("Driver {release} (CUDA {cuda})", release=release, cuda=cuda)
+    return say("Driver {release}", release=release)
+
+
+class Exclusions:
+    """Describes what keeps an offer from fitting a situation."""
+
+    def __init__(self, offers: Offers, situation: Situation) -> None:
+        self._offers = offers
+        self._situation = situation
+        self._support = DriverSupport(
+            offers.tables.get(GpuArchitectures), offers.tables.get(DriverBranches)
+        )
+
+    def would_allow(self, limit: Limit, offer: Offer) -> str:
+        """Say what changing one limit would allow."""
+        if limit == "companions":
+            lacking = self._offers.without_companions(offer, self._situation)
+            return say(
+                "{offer} would fit without {packages}.",
+                offer=offer,
+                packages=any_of(lacking or self._situation.companions),
+            )
+        return say(
+            "{offer} would fit with {change}.", offer=offer, change=self._change(limit, offer)
+        )
+
+    def excludes(self, limits: Collection[Limit], offer: Offer) -> str:
+        """Say which limits exclude an offer, and what to change."""
+        return say(
+            "{offer} does not fit, because {reasons}. It would fit with {changes}.",
+            offer=offer,
+            reasons=listed([self._exclusion(limit, offer) for limit in limits]),
+            changes=listed([self._change(limit, offer) for limit in limits]),
+        )
+
+    def with_a_driver(self, limits: Collection[Limit], offer: Offer) -> str:
+        """Say what a driver that supports the GPUs would allow, with other changes if needed."""
+        release, cuda = self._situation.driver, self._situation.driver_cuda
+        dropped = any(
+            self._support.drives(card.capability, release=release, cuda=cuda) == "dropped"
+            for card in self._situation.cards
+        )
+        driver = (
+            say("that driver")
+            if dropped
+            else say(
+                "driver {release} or newer",
+                release=self._offers.oldest_driver(offer, self._situation),
+            )
+        )
+        changes = [driver, *(self._change(limit, offer) for limit in limits)]
+        return say("{offer} would fit with {change}.", offer=offer, change=listed(changes))
+
+    def _exclusion(self, limit: Limit, offer: Offer) -> str:
+        if limit == "python" and offer.channel != "pip":
+            return say(
+                "{channel} has no torch {torch} for Python {python}",
+                channel=offer.channel,
+                torch=offer.torch,
+                python=self._situation.python,
+            )
+        if limit == "python":
+            return say(
+                "torch {torch} has no wheel for Python {python}",
+                torch=offer.torch,
+                python=self._situation.python,
+            )
+        if limit == "driver":
+            return say(
+                "{driver} cannot run builds for CUDA {cuda}",
+                driver=driver_in_words(self._situation).within(),
+                cuda=offer.cuda,
+            )
+        if limit == "glibc":
+            return say(
+                "glibc {glibc} of this system is older than {needed}",
+                glibc=self._situation.glibc,
+                needed=offer.glibc,
+            )
+        if limit == "companions":
+            if lacking := self._offers.without_companions(offer, self._situation):
+                return say(
+                    "the tables have no release of {packages} for {offer}",
+                    packages=any_of(lacking),
+                    offer=offer,
+                )
+            return say(
+                "the releases of {packages} for {offer} exclude each other",
+                packages=listed(self._situation.companions),
+                offer=offer,
+            )
+        return say(
+            "--torch {asked} excludes torch {torch}",
+            asked=self._situation.torch,
+            torch=offer.torch,
+        )
+
+    def _change(self, limit: Limit, offer: Offer) -> str:
+        if limit == "python":
+            return say("Python {python}", python=self._nearest_python(offer))
+        if limit == "driver":
+            needed = self._offers.oldest_driver(offer, self._situation)
+            return say("driver {release} or newer", release=needed) if needed else _NEWER_DRIVER
+        if limit == "glibc":
+            return say("a system or container with glibc {glibc} or newer", glibc=offer.glibc)
+        if limit == "companions":
+            return say("other packages")
+        return say("a --torch that matches it")
+
+    def _nearest_python(self, offer: Offer) -> str:
+        """Return the nearest Python with wheels, of the same kind if there is one."""
+        pythons = self._offers.pythons(offer)
+        wanted = self._situation.python or ""
+        free_threaded = wanted.endswith("t")
+        alike = [p for p in pythons if p.endswith("t") == free_threaded]
+        have = capability_numbers(wanted.removesuffix("t")) or (0, 0)
+
+        def distance(python: str) -> tuple[int, int]:
+            major, minor = capability_numbers(python.removesuffix("t")) or (0, 0)
+            return abs(major - have[0]), abs(minor - have[1])
+
+        return min(alike or pythons, key=distance)
