@@ -8,7 +8,7 @@ from gpucheck.facts.driver import KernelLog
 from gpucheck.facts.system import Environment, Network, RdmaPort
 from gpucheck.findings.form import Hit, InPreflight, Judgement, Rule
 from gpucheck.findings.ranks import STOPS_RANKS
-from gpucheck.findings.witnesses.kernel_log import with_age
+from gpucheck.findings.witnesses.kernel_log import how_long_ago, with_age
 from gpucheck.findings.witnesses.selftest_says import SelfTestRanks
 from gpucheck.language import listed, say, say_many
 
@@ -122,7 +122,7 @@ def _named(bad: list[int], ports: list[RdmaPort], log: KernelLog) -> Hit:
         )
     lost, when = _lost(first, log)
     return Hit(
-        headline=with_age(headline, lost) if lost else headline,
+        headline=_with_loss(headline, lost) if lost else headline,
         evidence=(
             f"environment.variables.{_ADAPTERS}",
             *(f"network.rdma_ports.{at}.state" for at in bad),
@@ -140,6 +140,12 @@ def _named(bad: list[int], ports: list[RdmaPort], log: KernelLog) -> Hit:
         severity=Severity.WARNING,
         confidence=Confidence.LIKELY,
     )
+
+
+def _with_loss(headline: str, seconds: float) -> str:
+    """Add to what is down now when its link was lost."""
+    ago = how_long_ago(seconds)
+    return say("{headline}; the link was lost {ago}", headline=headline, ago=ago)
 
 
 def _only(port: RdmaPort, log: KernelLog) -> Hit | None:
@@ -257,7 +263,7 @@ def _hit(variable: str, places: list[int], network: Network, log: KernelLog) -> 
     ]
     ages = [link.seconds_ago for _at, link in lost if link.seconds_ago is not None]
     return Hit(
-        headline=with_age(headline, min(ages)) if ages else headline,
+        headline=_with_loss(headline, min(ages)) if ages else headline,
         evidence=(
             f"environment.variables.{variable}",
             *(f"network.interfaces.{at}.state" for at in places),

@@ -16,11 +16,14 @@ _HOUR, _MINUTE = 3600, 60  # seconds
 
 def with_age(headline: str, seconds: float) -> str:
     """Add to a headline how long ago it happened."""
+    return say("{headline}, {ago}", headline=headline, ago=how_long_ago(seconds))
+
+
+def how_long_ago(seconds: float) -> Sentence:
+    """Return a time as a part of a sentence."""
     if seconds >= 2 * _HOUR:
-        hours = int(seconds // _HOUR)
-        return say("{headline}, {hours} hours ago", headline=headline, hours=hours)
-    minutes = max(int(seconds // _MINUTE), 1)
-    return say("{headline}, {minutes} min ago", headline=headline, minutes=minutes)
+        return say("{hours} hours ago", hours=int(seconds // _HOUR))
+    return say("{minutes} min ago", minutes=max(int(seconds // _MINUTE), 1))
 
 
 # What the SXids of the kernel's log say about the NVSwitches.
