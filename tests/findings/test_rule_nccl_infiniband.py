@@ -43,7 +43,7 @@ def test_a_named_adapter_without_an_active_port(names: str) -> None:
     answer = judge(UP, DOWN, lost=CABLE, NCCL_IB_HCA=names)
     assert isinstance(answer, Hit)
     assert answer.headline == (
-        "NCCL_IB_HCA names mlx5_1, whose port 1 is not active: DOWN, 20 min ago"
+        "NCCL_IB_HCA names mlx5_1, whose port 1 is not active: DOWN; the link was lost 20 min ago"
     )
     assert (answer.severity, answer.confidence) == (Severity.WARNING, Confidence.LIKELY)
     assert answer.evidence == (

@@ -28,7 +28,7 @@ def judge(states: dict[str, str | None], **variables: str) -> object:
 def test_every_interface_that_is_named_is_down(variable: str, state: str) -> None:
     answer = judge({"eth1": state}, **{variable: "eth1"})
     assert isinstance(answer, Hit)
-    assert answer.headline == f"{variable} names eth1, which is down, 2 hours ago"
+    assert answer.headline == f"{variable} names eth1, which is down; the link was lost 2 hours ago"
     assert (answer.severity, answer.confidence) == (Severity.WARNING, Confidence.LIKELY)
     assert answer.evidence == (
         f"environment.variables.{variable}", "network.interfaces.0.state",
