@@ -427,7 +427,7 @@ def test_a_release_whose_builds_nobody_saw_leaves_it_open() -> None:
         assert "torch 2.15.0 is not offered: whether its CUDA builds for Windows" in done.stdout
         assert "matches no release" not in done.stdout
     newer = " ".join(run(*box, "--python-version", "3.12", "--torch", "2.99").stdout.split())
-    assert "matches no release in the tables, whose newest is 2.15.0." in newer
+    assert "matches no release in the tables, which have 1.7.0 to 2.15.0." in newer
     pascal = ("--gpu", "GTX 1080", "--driver", "581.80", "--os", "windows")
     assert run(*pascal, "--python-version", "3.15").exit_code == 1, "2.15 has no code for it"
 
@@ -510,3 +510,10 @@ def test_a_gpu_that_is_sold_with_an_arm_processor_gets_its_wheels(gpu: str) -> N
 
 def test_of_other_gpus_the_processor_is_assumed_and_said() -> None:
     assert "x86_64 (--arch)" in run("--gpu", "H100", "--driver", "580", "--os", "windows").stdout
+
+
+def test_the_index_of_an_old_build_stands_beside_pypi() -> None:
+    box = ("--gpu", "V100", "--driver", "470.256.02", "--os", "linux", "--python-version", "3.6")
+    index = "https://download.pytorch.org/whl/cu113"
+    command = f"python -m pip install torch==1.10.2+cu113 --extra-index-url {index}"
+    assert command in " ".join(run(*box).stdout.split())

@@ -22,6 +22,7 @@ from gpucheck.tables.versions import numbers
 RECOMMENDER = Recommender(TABLES)
 GTX_1080 = Card("GTX 1080", "6.1")
 H100 = Card("H100", "9.0")
+V100 = Card("V100", "7.0")
 RTX_5090 = Card("RTX 5090", "12.0")
 PYTHONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 
@@ -200,7 +201,38 @@ def test_admitted(specifier: str, expected: set[str]) -> None:
 def test_a_local_part_names_the_build() -> None:
     for asked in ("2.6.0+cu118", "==2.6.0+cu118"):
         assert best(recommend(H100, driver="580", torch=asked)).build == "cu118"
-    assert "matches no release" in why_nothing(recommend(H100, driver="580", torch="2.6.0+cu130"))
+    assert "no build cu130 of torch 2.6.0" in why_nothing(
+        recommend(H100, driver="580", torch="2.6.0+cu130")
+    )
+
+
+@each(
+    ("card", "given", "torch", "build"),
+    [
+        (V100, {"driver": "440.118.02", "python": "3.8", "glibc": "2.27"}, "1.12.1", "cu102"),
+        (V100, {"driver": "470.256.02", "python": "3.6", "glibc": "2.27"}, "1.10.2", "cu113"),
+        (Card("RTX 2060", "7.5"),
+         {"driver": "445.87", "python": "3.8", "platform": "windows"}, "1.10.2", "cu102"),
+        (V100, {"driver": "580.95.05", "python": "3.10", "torch": "<1.13"}, "1.12.1", "cu113"),
+    ],
+)  # fmt: skip
+def test_releases_before_1_13_are_offered(
+    card: Card, given: dict[str, str], torch: str, build: str
+) -> None:
+    found = best(recommend(card, **given))
+    assert (found.torch, found.build) == (torch, build)
+
+
+def test_a_release_without_a_build_for_the_platform_is_said() -> None:
+    text = why_nothing(recommend(H100, driver="580", platform="linux_aarch64", torch="1.12"))
+    assert "no CUDA build of torch 1.12.1 for Linux on aarch64" in text
+
+
+def test_the_driver_that_is_named_is_the_smallest_step() -> None:
+    found = recommend(V100, driver="440.118.02", python="3.8")
+    assert found.driver_needed == "450.80.02"
+    assert found.driver_update is not None
+    assert (found.driver_update.torch, found.driver_update.build) == ("2.4.1", "cu118")
 
 
 def test_a_jetson_is_left_to_its_jetpack() -> None:

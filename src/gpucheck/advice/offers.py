@@ -119,12 +119,7 @@ class Offers:
     def __init__(self, tables: Tables, platform: str) -> None:
         self.tables = tables
         self.platform = platform
-        self._releases = {
-            # What older ones need of the system is in no table: they are judged, not offered.
-            row.torch: row
-            for row in tables.get(TorchReleases).newest_first()
-            if row.glibc is not None
-        }
+        self._releases = {row.torch: row for row in tables.get(TorchReleases).newest_first()}
         self._rows: dict[Offer, BuildRow] = dict(self._published())
         self._boards = {_board_offer(row): row for row in self._installable()}
         self._code: dict[tuple[str, bool], frozenset[Offer]] = {}
@@ -132,6 +127,10 @@ class Offers:
     def with_cuda(self) -> Collection[Offer]:
         """Return every published CUDA build."""
         return self._rows.keys()
+
+    def releases(self) -> Collection[str]:
+        """Return every release in the table, also those without a build for the platform."""
+        return self._releases.keys()
 
     def oldest(self) -> str | None:
         """Return the oldest minor release of which the tables have CUDA builds."""

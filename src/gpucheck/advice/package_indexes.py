@@ -44,6 +44,15 @@ class PackageIndexes(Derived):
             return f"{self._base}{address.removeprefix(WHEEL_INDEX)}"
         return address
 
+    def is_beside_pypi(self, build: str) -> bool:
+        """Return whether a command has to name the index of a build beside PyPI."""
+        return self._indexes.is_beside_pypi(build)
+
+    def arguments(self, build: str) -> tuple[str, str]:
+        """Return pip's arguments for the index of a build whose version says which it is."""
+        option = "--extra-index-url" if self.is_beside_pypi(build) else "--index-url"
+        return option, self.of_build(build)
+
     def mirror(self, *, uv: bool, elsewhere: bool = False) -> str:
         """Return the mirror of PyPI that pip, or uv, is configured for; "" if there is none.
 
@@ -106,6 +115,10 @@ class CondaOffers(Offers):
             )
             for torch, needed in glibc.items()
         ]  # fmt: skip
+
+    def releases(self) -> Collection[str]:
+        """Return every release that the table has for the platform."""
+        return {offer.torch for offer in self.with_cuda()}
 
     def oldest(self) -> str | None:
         """Return the oldest release that the table has for the platform."""

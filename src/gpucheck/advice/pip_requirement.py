@@ -46,8 +46,10 @@ def requirement(
     if offer.is_default and not name_index:
         return ["install", *words, *links]
     index = offer.index or indexes.of_build(offer.build)
-    if any(not other.index and not other.from_source for other in others):
-        # They and what they need are on PyPI alone, so the version of torch names the build.
+    if indexes.is_beside_pypi(offer.build) or any(
+        not other.index and not other.from_source for other in others
+    ):
+        # They, or what torch needs, are on PyPI alone, so the version of torch names the build.
         words[0] += f"+{offer.build}"
         return ["install", *words, "--extra-index-url", index, *links]
     return ["install", *words, "--index-url", index, *links]

@@ -17,7 +17,7 @@ from gpucheck.tables.base import HOW_TO_RENEW
 from gpucheck.tables.compilers import CubinRules
 from gpucheck.tables.driver import DriverBranches, DriverSupport, Drives
 from gpucheck.tables.gpus import GpuArchitectures, GpuProducts, Jetpacks
-from gpucheck.tables.versions import numbers, released
+from gpucheck.tables.versions import numbers, parse, released
 
 _PLATFORMS = {
     "linux_x86_64": say("Linux on x86_64"),
@@ -170,15 +170,37 @@ class Reasons:
             if found := admitted(asked, unseen)[0]:
                 return self._not_seen(max(found, key=numbers))
             newest = max((newest, *unseen), key=numbers)
+        if found := admitted(asked, self._offers.releases())[0]:
+            return self._not_built(max(found, key=numbers))
         none = say(
-            "--torch {asked} matches no release in the tables, whose newest is {newest}.",
+            "--torch {asked} matches no release in the tables, which have {oldest} to {newest}.",
             asked=asked,
+            oldest=min(self._offers.releases(), key=numbers),
             newest=newest,
         )
         wanted = released(asked.strip().lstrip("=~> ").partition("+")[0])
         if wanted is None or wanted <= numbers(newest)[: len(wanted)]:
             return none
         return in_turn((none, say("{how}.", how=HOW_TO_RENEW)))
+
+    def _not_built(self, torch: str) -> str:
+        """Say which build of a release there is not: the one that was named, or any for CUDA."""
+        asked = self._situation.torch
+        platform = _PLATFORMS.get(self._situation.platform, self._situation.platform)
+        if build := asked.partition("+")[2]:
+            return say(
+                "The tables have no build {build} of torch {torch} for {platform}.",
+                build=build, torch=torch, platform=platform,
+            )  # fmt: skip
+        if not self._situation.cards:
+            return say(
+                "The tables have no wheel of torch {torch} for {platform}.",
+                torch=torch, platform=platform,
+            )  # fmt: skip
+        return say(
+            "The tables have no CUDA build of torch {torch} for {platform}.",
+            torch=torch, platform=platform,
+        )  # fmt: skip
 
     def no_code_admitted(self) -> str:
         """Say that no release that matches the request has code for the GPUs."""
@@ -339,7 +361,8 @@ class Reasons:
         """Say which releases have code for a GPU."""
         offers = newest_first(self._offers.with_code_for(card.capability))
         releases = sorted({offer.torch for offer in offers}, key=numbers)
-        builds = sorted({offer.build for offer in offers})
+        by_cuda = sorted(offers, key=lambda offer: parse(offer.cuda) or ())
+        builds = list(dict.fromkeys(offer.build for offer in by_cuda))
         if len(releases) == 1:
             return say(
                 "{gpu} needs torch {release}, built as {builds}.",

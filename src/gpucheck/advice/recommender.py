@@ -308,11 +308,27 @@ class _Search:
             found = frozenset(
                 o for o in found if self._offers.oldest_driver(o, self._situation) is not None
             )
-        return next(iter(self._sorted(found)), None)
+        best = self._sorted(found)
+        if "driver" not in limits or not best:
+            return next(iter(best), None)
+        # The smallest step that brings this torch: not everybody may install a new branch.
+        alike = [offer for offer in best if _same_but_cuda(offer, best[0])]
+        return min(alike, key=lambda o: numbers(self._needed(o) or "0"))
+
+    def _needed(self, offer: Offer) -> str | None:
+        return self._offers.oldest_driver(offer, self._situation)
 
 
 def _newer(left: Offer, right: Offer) -> bool:
     return numbers(left.torch) > numbers(right.torch)
+
+
+def _same_but_cuda(left: Offer, right: Offer) -> bool:
+    """Whether two offers are the same release, and as sure as each other."""
+    return all(
+        getattr(left, name) == getattr(right, name)
+        for name in ("torch", "announced", "confirmed", "experimental")
+    )
 
 
 def _one_a_minor(fitting: list[Offer]) -> tuple[Offer, ...]:

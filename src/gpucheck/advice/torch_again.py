@@ -70,7 +70,7 @@ class TorchAgain(Derived):
         words = ["install", *options, f"torch=={version}"]
         variant = version.partition("+")[2]
         if variant.startswith("cu") or variant == "cpu":
-            words += ["--index-url", self._indexes.of_build(variant)]
+            words += self._indexes.arguments(variant)
         elif variant:
             return Fix(
                 text=say(

@@ -249,10 +249,15 @@ class TorchOldDefaults(Table, frozen=True):
 
 
 class IndexRow(Row, frozen=True):
-    """A build ("cu126", "cpu") and the address of its index."""
+    """A build ("cu126", "cpu") and the address of its index.
+
+    `beside_pypi`: PyTorch's own commands for it name the index beside PyPI, which has what the
+    wheels of that time need.
+    """
 
     build: Build
     address: Address
+    beside_pypi: bool = False
 
 
 class WheelIndexes(Table, frozen=True):
@@ -264,6 +269,10 @@ class WheelIndexes(Table, frozen=True):
     def address(self, build: str) -> str | None:
         """Return the address for `--index-url` of a build such as cu126."""
         return next((row.address for row in self.rows if row.build == build), None)
+
+    def is_beside_pypi(self, build: str) -> bool:
+        """Return whether PyTorch's own commands name this index beside PyPI."""
+        return any(row.beside_pypi for row in self.rows if row.build == build)
 
 
 # What a PyTorch wheel of PyPI requires: its nvidia-* packages, cuda-toolkit, Triton.
