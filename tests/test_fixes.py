@@ -351,7 +351,7 @@ def test_the_cpu_build() -> None:
         (UBUNTU, "linux_x86_64"),
         (msgspec.structs.replace(UBUNTU, machine="aarch64"), "linux_aarch64"),
         (msgspec.structs.replace(UBUNTU, machine="ppc64le"), None),
-        (msgspec.structs.replace(WINDOWS, machine="ARM64"), None),
+        (msgspec.structs.replace(WINDOWS, machine="ARM64"), "windows_aarch64"),
         (WINDOWS, "windows"),
         (ORIN, None),
         (System(), None),

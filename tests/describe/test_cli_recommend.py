@@ -314,10 +314,25 @@ def test_a_gpu_that_no_table_knows_is_unknown() -> None:
     assert "do not know the compute capability of sm_999" in " ".join(done.stdout.split())
 
 
-def test_windows_on_arm_gets_no_cuda_build() -> None:
-    done = run("--gpu", "RTX 4090", "--os", "windows", "--arch", "aarch64", *TURING_BOX[2:6])
-    assert done.exit_code == 1
-    assert "no CUDA build of PyTorch for Windows on aarch64" in " ".join(done.stdout.split())
+SPARK = ("--gpu", "RTX Spark", "--os", "windows", "--arch", "aarch64")
+
+
+def test_windows_on_arm_gets_the_build_of_nvidia() -> None:
+    done = run(*SPARK, "--driver", "616.21", "--python-version", "3.13", "--with", "torchaudio")
+    index = "--extra-index-url https://pypi.nvidia.com/nvtorch_oot/"
+    command = f"python -m pip install torch==2.14.0+cu134 torchaudio==2.11.0 {index}"
+    assert command in " ".join(done.stdout.split())
+    assert "it from PyPI by itself" not in done.stdout
+    asked = run(*SPARK, "--python-version", "3.13").stdout
+    assert "Driver 615 or newer: PyTorch 2.14.0" in asked
+    older = run(*SPARK, "--driver", "610.10", "--python-version", "3.13")
+    assert "would fit with driver 615 or newer" in " ".join(older.stdout.split())
+
+
+def test_a_python_whose_wheels_nobody_saw_leaves_it_open() -> None:
+    done = run(*SPARK, "--driver", "616.21", "--python-version", "3.12")
+    assert done.exit_code == 3
+    assert "https://pypi.nvidia.com/nvtorch_oot/torch/" in done.stdout
 
 
 def test_a_gpu_that_a_mask_hides_counts_or_is_named(machine: Any) -> None:  # noqa: ANN401

@@ -101,7 +101,7 @@ def test_builds_name_themselves_after_their_cuda(tables: Tables) -> None:
     releases = {".".join(row.torch.split(".")[:2]) for row in tables.get(TorchReleases).rows}
     for row in tables.get(TorchBuilds).rows:
         assert row.build == "cu" + row.cuda.replace(".", "")
-        assert row.platform in {"linux_x86_64", "linux_aarch64", "windows"}
+        assert row.platform in {"linux_x86_64", "linux_aarch64", "windows", "windows_aarch64"}
         assert row.torch in releases
 
 

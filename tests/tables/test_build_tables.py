@@ -259,9 +259,11 @@ def test_what_is_seen_with_numpy2(tables: Tables) -> None:
 
 def test_addresses_of_builds(tables: Tables) -> None:
     table = tables.get(WheelIndexes)
-    assert some(table.address("cu126")).startswith("https://")
-    assert some(table.address("cpu")).endswith("/cpu")
-    assert table.address("cu999") is None
+    assert some(table.index("cu126")).address.startswith("https://")
+    assert some(table.index("cpu", "windows_aarch64")).address.endswith("/cpu")
+    assert table.index("cu999") is None
+    assert table.index("cu134", "linux_x86_64") is None
+    assert some(table.index("cu134", "windows_aarch64")).beside_pypi
 
 
 def test_wheels_for_jetson(tables: Tables) -> None:

@@ -2,7 +2,14 @@
 
 from collections.abc import Collection
 
-from gpucheck.advice.offers import Limit, Offer, Offers, Situation
+from gpucheck.advice.offers import (
+    WINDOWS_ON_ARM_PAGE,
+    Limit,
+    Offer,
+    Offers,
+    Situation,
+    usual_range,
+)
 from gpucheck.language import Sentence, any_of, listed, say
 from gpucheck.tables.driver import DriverBranches, DriverSupport
 from gpucheck.tables.gpus import GpuArchitectures
@@ -46,12 +53,26 @@ class Exclusions:
 
     def excludes(self, limits: Collection[Limit], offer: Offer) -> str:
         """Say which limits exclude an offer, and what to change."""
+        if self.is_open(limits, offer):
+            return say(
+                "Whether {offer} has a wheel for Python {python} is not in the tables: one was "
+                "seen for Python {seen}, and {index} lists them all. {page} has the command.",
+                offer=offer,
+                python=self._situation.python,
+                seen=usual_range(self._offers.pythons(offer)),
+                index=self._offers.other_pythons(offer),
+                page=WINDOWS_ON_ARM_PAGE,
+            )
         return say(
             "{offer} does not fit, because {reasons}. It would fit with {changes}.",
             offer=offer,
             reasons=listed([self._exclusion(limit, offer) for limit in limits]),
             changes=listed([self._change(limit, offer) for limit in limits]),
         )
+
+    def is_open(self, limits: Collection[Limit], offer: Offer) -> bool:
+        """Return whether an offer may fit all the same: its wheels for other Pythons are unseen."""
+        return tuple(limits) == ("python",) and bool(self._offers.other_pythons(offer))
 
     def with_a_driver(self, limits: Collection[Limit], offer: Offer) -> str:
         """Say what a driver that supports the GPUs would allow, with other changes if needed."""
@@ -76,6 +97,12 @@ class Exclusions:
             return say(
                 "{channel} has no torch {torch} for Python {python}",
                 channel=offer.channel,
+                torch=offer.torch,
+                python=self._situation.python,
+            )
+        if limit == "python" and self._offers.other_pythons(offer):
+            return say(
+                "no wheel of torch {torch} for Python {python} was seen",
                 torch=offer.torch,
                 python=self._situation.python,
             )

@@ -14,12 +14,20 @@ from gpucheck.tables.cuda import CudaDrivers
 from gpucheck.tables.cudnn import CudnnSupport
 from gpucheck.tables.driver import DriverBranches, DriverSupport
 from gpucheck.tables.gpus import GpuArchitectures, GpuProducts, JetsonWheelRow, JetsonWheels
-from gpucheck.tables.torch import BuildRow, ReleaseRow, TorchBuilds, TorchReleases
+from gpucheck.tables.torch import (
+    BuildRow,
+    ReleaseRow,
+    TorchBuilds,
+    TorchReleases,
+    WheelIndexes,
+)
 from gpucheck.tables.versions import at_least, capability_numbers, numbers, parse, released
 
 Limit = Literal["torch", "python", "driver", "glibc", "companions"]
 Channel = Literal["pip", "conda-forge"]
 CHANNEL: Final = "conda-forge"
+WINDOWS_ON_ARM_PAGE: Final = "https://github.com/NVIDIA/pytorch-windows-ci"
+"""NVIDIA's page about its builds for Windows on Arm: the command, GPUs, driver and index."""
 _LONGEST_SHOWN = 80  # chosen: a refusal stays one sentence, whatever was typed
 LIMITS: tuple[Limit, ...] = ("python", "driver", "torch", "glibc", "companions")
 
@@ -84,7 +92,8 @@ class Offer(Struct, frozen=True, kw_only=True):
     published it without naming it in its release plan. ``channel`` is who publishes it.
     ``index`` or ``wheel``: it was made for boards, and only this index has it or this address is
     its own; it needs the libraries ``lacking``, which the boards lack, and the packages
-    ``requires``, which pip would choose too new.
+    ``requires``, which pip would choose too new. ``driver`` is the oldest that its maker names, ""
+    where that of its CUDA counts.
     """
 
     torch: str
@@ -102,6 +111,7 @@ class Offer(Struct, frozen=True, kw_only=True):
     wheel: str = ""
     lacking: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
+    driver: str = ""
 
     @property
     def of_board(self) -> bool:
@@ -193,7 +203,21 @@ class Offers:
         made = self._boards.get(offer)
         if made is not None:
             return (made.python,) if made.python else ()
-        return self._releases[offer.torch].pythons.get(self.platform, ())
+        own = self._rows[offer].pythons if offer in self._rows else ()
+        return own or self._releases[offer.torch].pythons.get(self.platform, ())
+
+    def other_pythons(self, offer: Offer) -> str:
+        """Return the page that lists the Pythons of a build, "" if the tables have them all."""
+        row = self._rows.get(offer)
+        if row is None or not row.pythons or offer.channel != "pip":
+            return ""
+        index = self.tables.get(WheelIndexes).index(offer.build, offer.platform)
+        return "" if index is None else f"{index.address}torch/"
+
+    def takes_driver(self, offer: Offer, situation: Situation) -> bool:
+        """Return whether the driver is as new as the maker of a build asks; True if unknown."""
+        have = parse(situation.driver)
+        return not offer.driver or have is None or at_least(have, numbers(offer.driver))
 
     def has_wheel_for(self, offer: Offer, python: str | None) -> bool:
         """Return whether the release of an offer has wheels for a Python; True for None."""
@@ -254,7 +278,8 @@ class Offers:
         if any(products.is_jetson(card.capability) for card in situation.cards):
             return None
         os = situation.driver_os or _operating_system(self.platform)
-        return self.tables.get(CudaDrivers).oldest_driver(offer.cuda, os)
+        of_cuda = self.tables.get(CudaDrivers).oldest_driver(offer.cuda, os)
+        return max(of_cuda, offer.driver, key=numbers) if of_cuda and offer.driver else of_cuda
 
     def oldest_driver(self, offer: Offer, situation: Situation) -> str | None:
         """Return the oldest driver release that runs an offer and supports the GPUs.
@@ -356,10 +381,11 @@ def _offer(release: ReleaseRow, row: BuildRow, platform: str) -> Offer:
         cuda=row.cuda,
         platform=platform,
         is_default=release.default_builds.get(platform) == row.build,
-        glibc=max(needs, key=numbers) if needs and platform != "windows" else None,
+        glibc=max(needs, key=numbers) if needs and platform.startswith("linux") else None,
         confirmed=row.confirmed,
         announced=row.announced is not False,
         note=row.note,
+        driver=row.driver or "",
     )
 
 
@@ -429,7 +455,7 @@ def fits_gpus(tables: Tables, row: BuildRow, machine: MachineLimits) -> Runs | N
 
 def _operating_system(platform: str) -> OperatingSystem:
     """Return the operating system of a platform such as linux_aarch64."""
-    return "windows" if platform == "windows" else "linux"
+    return "windows" if platform.startswith("windows") else "linux"
 
 
 def _driver_cuda(tables: Tables, machine: MachineLimits) -> str | None:

@@ -5,9 +5,10 @@ from collections.abc import Collection, Iterator
 from gpucheck.advice.companions import Companion
 from gpucheck.advice.offers import CHANNEL, Offer, Offers, Situation
 from gpucheck.derived import Derived
+from gpucheck.derived.wheels import wheel_platform
 from gpucheck.facts.request import Request
 from gpucheck.facts.secrets import is_plain, place_and_path
-from gpucheck.facts.system import HIDDEN
+from gpucheck.facts.system import HIDDEN, System
 from gpucheck.facts.torch import Interpreter, PackageSources
 from gpucheck.language import Sentence, say
 from gpucheck.tables.gpus import JetsonWheelRow
@@ -30,23 +31,27 @@ class PackageIndexes(Derived):
         request: Request,
         sources: PackageSources,
         interpreter: Interpreter,
+        system: System,
         indexes: WheelIndexes,
     ) -> None:
         self._base = f"{request.wheel_mirror}/" if request.wheel_mirror else WHEEL_INDEX
         self._sources = sources
         self._prefix = interpreter.prefix
+        self._platform = wheel_platform(system)
         self._indexes = indexes
 
     def of_build(self, build: str) -> str:
         """Return the address of PyTorch's index, or of its mirror, for a build such as cu126."""
-        address = self._indexes.address(build) or f"{WHEEL_INDEX}{build}"
+        index = self._indexes.index(build, self._platform)
+        address = f"{WHEEL_INDEX}{build}" if index is None else index.address
         if address.startswith(WHEEL_INDEX):
             return f"{self._base}{address.removeprefix(WHEEL_INDEX)}"
         return address
 
     def is_beside_pypi(self, build: str) -> bool:
         """Return whether a command has to name the index of a build beside PyPI."""
-        return self._indexes.is_beside_pypi(build)
+        index = self._indexes.index(build, self._platform)
+        return index is not None and index.beside_pypi
 
     def arguments(self, build: str) -> tuple[str, str]:
         """Return pip's arguments for the index of a build whose version says which it is."""

@@ -83,7 +83,9 @@ def companion_doubts(offer: Offer, wanted: Collection[str], tables: Tables) -> l
                 )
             )
             continue
-        listed = builds.available(version, offer.cuda, offer.platform) if from_index else True
+        # NVIDIA's index for Windows on Arm has all three.
+        named = from_index and offer.platform != "windows_aarch64"
+        listed = builds.available(version, offer.cuda, offer.platform) if named else True
         if package == "torchaudio" and listed is not True:
             doubts.append(
                 say(

@@ -23,7 +23,7 @@ _PLATFORMS = {
     "linux_x86_64": say("Linux on x86_64"),
     "linux_aarch64": say("Linux on aarch64"),
     "windows": "Windows",
-    "windows_aarch64": say("Windows on aarch64"),
+    "windows_aarch64": say("Windows on Arm"),
 }
 
 _CUDSS_PAGE = "https://developer.nvidia.com/cudss-downloads"
@@ -337,7 +337,7 @@ class Reasons:
     def _need_other_modules(self) -> bool:
         """Whether no kernel modules support all GPUs, and no driver was seen to serve them."""
         situation = self._situation
-        on_windows = "windows" in (situation.driver_os, situation.platform)
+        on_windows = situation.driver_os == "windows" or situation.platform.startswith("windows")
         named = ((card.capability, card.label) for card in situation.cards)
         return not (on_windows or situation.driver_serves) and self._architectures.share_no_modules(
             named

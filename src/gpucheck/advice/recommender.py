@@ -134,7 +134,11 @@ class _Search:
         releases, build = admitted(situation.torch, {offer.torch for offer in self._all})
         self._meets: dict[Limit, frozenset[Offer]] = {
             "python": frozenset(o for o in self._all if offers.has_wheel_for(o, situation.python)),
-            "driver": frozenset(o for o in self._all if not o.cuda or o.cuda in cuda),
+            "driver": frozenset(
+                o
+                for o in self._all
+                if not o.cuda or (o.cuda in cuda and offers.takes_driver(o, situation))
+            ),
             "torch": frozenset(
                 o for o in self._all if o.torch in releases and build in ("", o.build)
             ),
@@ -280,11 +284,12 @@ class _Search:
                     reasons.insert(0, self._reasons.code_ends(newest, overall))
                 would = tuple(freed for _limits, freed in changes)
                 unseen = self._reasons.unseen()
+                is_open = any(self._exclusions.is_open(*change) for change in changes)
                 return Recommendation(
                     best=None,
                     reasons=(*unseen, *reasons),
                     would_fit=would,
-                    unseen=bool(unseen),
+                    unseen=bool(unseen) or is_open,
                 )
         jetsons = self._reasons.jetsons()
         return Recommendation(best=None, reasons=jetsons or (self._reasons.no_builds(),))

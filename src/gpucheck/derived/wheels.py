@@ -19,8 +19,10 @@ from gpucheck.tables.versions import at_least, compare, parse, released
 def wheel_platform(system: System) -> str | None:
     """Return the platform as in the table of builds; None if torch has no CUDA there.
 
-    "windows" is Windows on x86_64: nobody publishes CUDA builds for Windows on ARM.
+    "windows" is Windows on x86_64. For Windows on Arm NVIDIA publishes builds, PyTorch none.
     """
+    if system.os == "windows" and (system.machine or "").lower() in ("arm64", "aarch64"):
+        return "windows_aarch64"
     if system.os == "windows" and system.machine in ("x86_64", "AMD64", None):
         return "windows"
     if system.os == "linux" and system.machine in ("x86_64", "aarch64") and not system.jetson:

@@ -88,7 +88,7 @@ class _Build:
     def _wheel_platform(self) -> str:
         system = self._drafts.of(System).fields
         on_arm = system["os"] == "windows" and system.get("machine") in ("aarch64", "arm64")
-        if system["os"] == "linux" or on_arm:  # PyPI has no wheel for Windows on ARM
+        if system["os"] == "linux" or on_arm:  # PyPI has no wheel for Windows on Arm
             return f"{system['os']}_{system['machine']}"
         return str(system["os"])
 

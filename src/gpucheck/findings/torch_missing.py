@@ -1,6 +1,7 @@
 """There is no PyTorch in this Python, or none for it."""
 
 from gpucheck.advice import START_PAGE, Python, TorchFixes
+from gpucheck.advice.offers import WINDOWS_ON_ARM_PAGE
 from gpucheck.advice.torch_again import NewEnvironment
 from gpucheck.derived import Gpus
 from gpucheck.derived.wheels import wheel_platform
@@ -11,7 +12,7 @@ from gpucheck.facts.system import System
 from gpucheck.facts.torch import Interpreter, OtherInterpreter, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import phrase, say
-from gpucheck.tables.torch import TorchReleases
+from gpucheck.tables.torch import TorchBuilds, TorchReleases
 from gpucheck.tables.versions import capability_numbers
 
 TORCH_MISSING = Rule(
@@ -178,7 +179,7 @@ none)" and "No matching distribution found for torch".
 Causes: PyTorch publishes wheels only for 64-bit CPython, and each release supports only a few
 Python versions. A Python that has just been released has no wheels for months, and one past its end
 of life gets no new ones. There are no wheels for PyPy, for 32-bit Pythons and for systems with musl
-in place of glibc (Alpine Linux), and none on PyPI for Windows on ARM.
+in place of glibc (Alpine Linux), and none on PyPI for Windows on Arm.
 
 When it is reported: a PyTorch that is installed anyway (from conda-forge, a distribution or your
 own build) is not judged here.
@@ -191,7 +192,6 @@ Fix: use an environment with a Python that has wheels; uv and conda install such
     compat_keys=("python",),
 )
 
-_WINDOWS_ON_ARM = "https://docs.pytorch.org/TensorRT/getting_started/windows_arm64.html"
 _BITS = 64  # PyTorch has wheels for 64-bit Pythons only
 
 
@@ -201,12 +201,16 @@ def check_torch_python_unsupported(
     torch: TorchBuild,
     system: System,
     releases: TorchReleases,
+    builds: TorchBuilds,
     environment: NewEnvironment,
+    install: TorchFixes,
 ) -> Judgement:
     """Look for a torch wheel for the target's Python, if it has no torch."""
     if torch.installed is None and interpreter.status not in (None, "ok"):
         raise UnknownFactError("interpreter.executable", interpreter.problem("executable"))
     if known(torch.installed, "torch.installed"):
+        if _is_windows_on_arm(system):
+            return _on_windows_on_arm(torch, releases, builds, install)
         return _described(interpreter, torch, system, releases, environment)
     known(system.os, "system.os")
     if system.jetson:
@@ -255,8 +259,6 @@ def _described(
     if platform is None and system.jetson and "+cu" in (torch.version or ""):
         platform = f"linux_{system.machine}"  # PyTorch's own wheel for ARM servers
     described = torch.path is None and torch.installer == "pip"
-    if described and _is_windows_on_arm(system) and releases.release(torch.version or ""):
-        return _no_wheel_for_windows_on_arm(torch)
     if not described or platform is None:
         return Fine(say("torch is installed"))
     pythons = releases.pythons(torch.version or "", platform)
@@ -288,7 +290,7 @@ def _described(
 def _platform(system: System) -> str | None:
     """Return the platform of the wheels; the table of releases has macOS as well."""
     if system.os != "macos":
-        return wheel_platform(system)
+        return None if _is_windows_on_arm(system) else wheel_platform(system)
     processor = "arm64" if system.machine in ("arm64", "aarch64") else system.machine
     return f"macos_{processor}" if processor in ("arm64", "x86_64") else None
 
@@ -297,18 +299,25 @@ def _is_windows_on_arm(system: System) -> bool:
     return system.os == "windows" and (system.machine or "").lower() in ("arm64", "aarch64")
 
 
-def _no_wheel_for_windows_on_arm(torch: TorchBuild) -> Hit:
+def _on_windows_on_arm(
+    torch: TorchBuild, releases: TorchReleases, builds: TorchBuilds, install: TorchFixes
+) -> Judgement:
+    """Judge a wheel that is only described: NVIDIA alone has some for this system."""
+    version = torch.version or ""
+    if torch.path is not None or torch.installer != "pip" or not releases.release(version):
+        return Fine(say("torch is installed"))
+    if torch.cuda and builds.available(version, torch.cuda, "windows_aarch64"):
+        return Fine(say("NVIDIA publishes torch {version} for Windows on Arm", version=version))
     return Hit(
-        headline=say(
-            "torch {version} has no wheel on PyPI for Windows on ARM", version=torch.version
-        ),
+        headline=say("torch {version} has no wheel on PyPI for Windows on Arm", version=version),
         evidence=("system.machine", "torch.version"),
         fixes=(
-            Fix(
+            install.install()
+            or Fix(
                 text=say(
-                    "NVIDIA publishes development builds of PyTorch for the GPUs of such machines; "
-                    "this page names their index: {page}",
-                    page=_WINDOWS_ON_ARM,
+                    "NVIDIA publishes PyTorch for the GPUs of such machines in an index of its "
+                    "own; this page has the command and what it needs: {page}",
+                    page=WINDOWS_ON_ARM_PAGE,
                 )
             ),
         ),

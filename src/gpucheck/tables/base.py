@@ -55,7 +55,7 @@ Release = Annotated[str, Meta(pattern=rf"\A{_RELEASE}\Z", max_length=64)]
 """A release as package indexes write it: ``0.0.27.post2``."""
 AtLeast = Annotated[str, Meta(pattern=rf"\A{_VERSION}\+?\Z", max_length=64)]
 """A release, or with a plus this and all newer ones: ``12.0+``."""
-Platform = Literal["linux_x86_64", "linux_aarch64", "windows"]
+Platform = Literal["linux_x86_64", "linux_aarch64", "windows", "windows_aarch64"]
 Month = Annotated[str, Meta(pattern=r"\A[0-9]{4}-[0-9]{2}\Z")]
 Project = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._+-]{0,99}\Z")]
 """A name on a package index, or of a package of a system."""

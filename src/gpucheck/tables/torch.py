@@ -129,7 +129,9 @@ class BuildRow(Row, frozen=True):
     RELEASE.md does not list. `arch_list` has cubins ("sm_86"), `ptx` the PTX ("compute_120") in the
     build script; the wheels that were opened have none. `confirmed` false: see `note` for the
     origin of the list. glibc and `cxx11_abi` are given if they differ from PyPI's wheel of the
-    release.
+    release. `pythons` are the only ones for which its wheels were seen, where another index has
+    them than for other platforms; `driver` is the oldest branch that its maker names for it, if its
+    CUDA alone would need an older one.
     """
 
     torch: Line
@@ -146,13 +148,16 @@ class BuildRow(Row, frozen=True):
     nccl: VersionText | None = None
     glibc: VersionText | None = None
     cxx11_abi: bool | None = None
+    pythons: tuple[Words, ...] = ()
+    driver: VersionText | None = None
 
 
 class TorchBuilds(Table, frozen=True):
     """Answers what a build of PyTorch contains.
 
     `torch` is "2.6.0+cu124", "2.6.0" or "2.6", `cuda` "12.4" or "cu124", `platform` linux_x86_64,
-    linux_aarch64 or windows. Pre-releases and development builds are unknown.
+    linux_aarch64, windows or windows_aarch64, for which NVIDIA publishes the builds. Pre-releases
+    and development builds are unknown.
     """
 
     name: ClassVar[str] = "torch_builds"
@@ -252,11 +257,13 @@ class IndexRow(Row, frozen=True):
     """A build ("cu126", "cpu") and the address of its index.
 
     `beside_pypi`: PyTorch's own commands for it name the index beside PyPI, which has what the
-    wheels of that time need.
+    wheels need, too. `platform`: it has the builds for this one alone, and for it there is no
+    other index.
     """
 
     build: Build
     address: Address
+    platform: Platform | None = None
     beside_pypi: bool = False
 
 
@@ -266,13 +273,11 @@ class WheelIndexes(Table, frozen=True):
     name: ClassVar[str] = "wheel_indexes"
     rows: tuple[IndexRow, ...]
 
-    def address(self, build: str) -> str | None:
-        """Return the address for `--index-url` of a build such as cu126."""
-        return next((row.address for row in self.rows if row.build == build), None)
-
-    def is_beside_pypi(self, build: str) -> bool:
-        """Return whether PyTorch's own commands name this index beside PyPI."""
-        return any(row.beside_pypi for row in self.rows if row.build == build)
+    def index(self, build: str, platform: str | None = None) -> IndexRow | None:
+        """Return the index of a build such as cu126; None if it is not known."""
+        of_build = [row for row in self.rows if row.build == build]
+        own = next((row for row in of_build if row.platform and row.platform == platform), None)
+        return own or next((row for row in of_build if row.platform is None), None)
 
 
 # What a PyTorch wheel of PyPI requires: its nvidia-* packages, cuda-toolkit, Triton.
@@ -347,7 +352,6 @@ class CondaBuildRow(BuildRow, frozen=True):
     recipe compiles for. `companions` are the packages of PyTorch that conda-forge has for it.
     """
 
-    pythons: tuple[Words, ...] = ()
     companions: tuple[Project, ...] = ()
 
 
