@@ -11,7 +11,7 @@ from rules_support import TABLES
 
 from gpucheck.advice.offers import MachineLimits, Offer, admitted, fits_driver, fits_gpus
 from gpucheck.advice.recommender import Card, Recommendation, Recommender, Situation, SpecifierError
-from gpucheck.advice.situations import GpuNameError, cards_named
+from gpucheck.advice.situations import GpuNameError, NamedFor, cards_named
 from gpucheck.tables import Tables, tables_dir
 from gpucheck.tables.compilers import Runs
 from gpucheck.tables.driver import DriverBranches
@@ -269,6 +269,41 @@ def test_several_gpus_none_and_unknown_ones() -> None:
     for name in ("Voodoo 2", "", "none,8.9"):
         with pytest.raises(GpuNameError, match="compute capability"):
             cards_named([name], TABLES)
+
+
+@each(
+    ("name", "driver", "capability"),
+    [
+        ("NVIDIA GeForce GT 710", "470.256.02", "3.5"),  # branch 390 was the last for Fermi
+        ("gt710", "470", "3.5"),
+        ("GT 730", "470.256.02", "3.5"),  # Kepler either way: no build has code for it
+        ("GeForce GT 1030", "535.183.01", "6.1"),
+        ("GTX 860M", "580.95.05", "5.0"),
+    ],
+)
+def test_a_name_of_several_gpus_is_settled_by_the_driver(
+    name: str, driver: str, capability: str
+) -> None:
+    notes: list[str] = []
+    (card,) = cards_named([name], TABLES, NamedFor(driver=driver, notes=notes)) or ()
+    assert card == Card(name, capability)
+    assert "can be several GPUs" in "".join(notes)
+
+
+def test_a_name_of_several_gpus_names_them() -> None:
+    for driver in (None, "470.256.02"):
+        with pytest.raises(GpuNameError, match=r"several GPUs \(sm_30 or sm_50\)"):
+            cards_named(["GTX 860M"], TABLES, NamedFor(driver=driver))
+
+
+def test_a_gpu_of_another_maker_is_left_out_beside_one_of_nvidia() -> None:
+    notes: list[str] = []
+    names = ["RTX 3060 Laptop GPU", "AMD Radeon Graphics", "Intel UHD Graphics"]
+    (card,) = cards_named(names, TABLES, NamedFor(notes=notes)) or ()
+    assert card.capability == "8.6"
+    assert [note.split(" was left out")[0] for note in notes] == names[1:]
+    with pytest.raises(GpuNameError, match="of AMD"):
+        cards_named(["Radeon RX 7900 XTX", "Intel Arc A770"], TABLES)
 
 
 @pytest.mark.exhaustive

@@ -12,10 +12,19 @@ from gpucheck.derived.wheels import wheel_platform
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.system import System
 from gpucheck.facts.torch import Interpreter
-from gpucheck.language import in_series, in_turn, say, say_many
+from gpucheck.language import any_of, in_series, in_turn, say, say_many
 from gpucheck.tables import OperatingSystem, Tables
+from gpucheck.tables.compilers import CubinRules, Runs
 from gpucheck.tables.gpus import capability_of, spellings
-from gpucheck.tables.meant_products import meant_by, of_other_vendor, unlisted
+from gpucheck.tables.meant_products import (
+    driven,
+    meant_by,
+    of_other_vendor,
+    other_vendor,
+    sold_as,
+    unlisted,
+)
+from gpucheck.tables.torch import TorchBuilds
 
 # GPUs by the names that people use: a product, or a compute capability.
 
@@ -33,34 +42,108 @@ class GpuNameError(ValueError):
     """A name that matches no GPU, or several with different compute capabilities."""
 
 
-def cards_named(names: Iterable[str], tables: Tables) -> tuple[Card, ...] | None:
+class NamedFor(Struct, frozen=True, kw_only=True):
+    """The driver of the machine whose GPUs are named, where it is known: it may tell them apart."""
+
+    driver: str | None = None
+    driver_cuda: str | None = None
+    notes: list[str] = []
+    """Gets a sentence for each name that was not simply looked up."""
+
+
+def cards_named(
+    names: Iterable[str], tables: Tables, given: NamedFor | None = None
+) -> tuple[Card, ...] | None:
     """Return the named GPUs, given one by one or separated by commas.
 
-    () for "none", None if no GPU was named.
+    () for "none", None if no GPU was named. A GPU of another maker beside one of NVIDIA is left
+    out, and a note says so.
 
     Raises:
         GpuNameError: the tables do not know a name.
     """
+    given = given or NamedFor()
     wanted = [part.strip() for name in names for part in name.split(",")]
     if not wanted:
         return None
     if [name.lower() for name in wanted] == ["none"]:
         return ()
-    return tuple(_gpu_names_card(name, tables) for name in wanted)
+    others = of_others(wanted, tables)
+    if len(others) == len(wanted):
+        raise GpuNameError(of_other_vendor(others[0]))
+    given.notes.extend(say("{sentence}.", sentence=left_out_of_other(name)) for name in others)
+    return tuple(_gpu_names_card(name, tables, given) for name in wanted if name not in others)
 
 
-def _gpu_names_card(name: str, tables: Tables) -> Card:
+def left_out_of_other(name: str) -> str:
+    """Say that a GPU of another maker is not judged."""
+    return say(
+        "{name} was left out: it is a GPU of {vendor}, and gpucheck judges those of NVIDIA only",
+        name=name[:_LONGEST],
+        vendor=other_vendor(name),
+    )
+
+
+def of_others(names: Iterable[str], tables: Tables) -> list[str]:
+    """Return the names of GPUs that are not NVIDIA's."""
+    return [name for name in names if other_vendor(name) and not _capabilities(name, tables)]
+
+
+def one_of_several(name: str, tables: Tables, given: NamedFor) -> tuple[str, str]:
+    """Return which of the GPUs that share a name it is, and how that is known.
+
+    Both are "" if the name is not that of several. The first alone is "" if that is not known and
+    matters.
+    """
+    sold = sold_as(name, tables)
+    served = driven(sold, tables, release=given.driver, cuda=given.driver_cuda)
+    words = {
+        "name": repr(name[:_LONGEST]),
+        "several": any_of([f"sm_{one.replace('.', '')}" for one in sold]),
+    }
+    if len(served) == 1:
+        return served[0], say(
+            "{name} can be several GPUs ({several}), of which this driver serves only {one}.",
+            one=f"sm_{served[0].replace('.', '')}",
+            **words,
+        )
+    if sold and not any(_has_code(capability, tables) for capability in sold):
+        return (served or sold)[-1], say(
+            "{name} can be several GPUs ({several}), and no build of PyTorch has code for any of "
+            "them.",
+            **words,
+        )
+    if not sold:
+        return "", ""
+    return "", say(
+        "{name} can be several GPUs ({several}): give its compute capability (nvidia-smi "
+        "--query-gpu=compute_cap --format=csv shows it)",
+        **words,
+    )
+
+
+def _has_code(capability: str, tables: Tables) -> bool:
+    """Whether any build in the tables has machine code for a GPU."""
+    codes = tuple(tables.get(TorchBuilds).codes())
+    return tables.get(CubinRules).surely_covers(codes, capability, None) is Runs.CUBIN
+
+
+def _gpu_names_card(name: str, tables: Tables, given: NamedFor) -> Card:
     if code := _CAPABILITY.fullmatch(name.lower()):
         capability = f"{code[1]}.{code[2]}"
         return Card(capability, capability)
     found = _capabilities(name, tables)
     if len(found) == 1:
         return Card(name, found.pop())
-    if not found and (other := of_other_vendor(name)):
-        raise GpuNameError(other)
-    if not found and (meant := meant_by(name, tables)):
+    one, several = one_of_several(name, tables, given)
+    if not found and one:
+        given.notes.append(several)
+        return Card(name, one)
+    if not found and not several and (meant := meant_by(name, tables)):
         return Card(*meant)
     quoted_name = repr(name[:_LONGEST])
+    if several:
+        raise GpuNameError(several)
     what = (
         say("{name} can be several GPUs.", name=quoted_name)
         if found

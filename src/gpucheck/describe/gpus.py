@@ -1,5 +1,6 @@
 """The GPUs and the driver of a machine that the user describes."""
 
+from gpucheck.advice.situations import NamedFor, left_out_of_other, of_others, one_of_several
 from gpucheck.describe.capability import refuse_other_capability
 from gpucheck.describe.keys import Given, GivenError
 from gpucheck.describe.libraries import read_cuda_compat, refuse_other_kind
@@ -60,6 +61,7 @@ class GpuReader:
         self._drafts = drafts
         self._tables = tables
         self._hints = _MOST_HINTS
+        self._others: list[str] = []
         self._gpus = self._described()
 
     def capabilities(self) -> list[str]:
@@ -73,6 +75,8 @@ class GpuReader:
         self._cuda_error(unread)
         self._nvml(unread)
         self._log()
+        if self._others:
+            unread["gpu"] = in_series([left_out_of_other(name) for name in self._others])
         if self._gpus is not None:
             names = [gpu.name for gpu in self._gpus]
             refuse_other_kind(self._given, self._tables, names)
@@ -111,6 +115,10 @@ class GpuReader:
                 )
             )
         count = int(self._first("gpu_count") or 0)
+        others = of_others(names, self._tables)
+        if len(others) < len(names) and not capabilities and not count:
+            self._others = others
+            names = [name for name in names if name not in others]
         number = max(len(names), len(capabilities))
         if count and number not in (0, 1, count):
             raise GivenError(
@@ -156,13 +164,21 @@ class GpuReader:
             other = say("{sentence}.", sentence=other)
             self._drafts.miss("nvml.gpus", other)
             return _Gpu(at, name, None, other)
-        if meant := meant_by(name, self._tables):
+        driver = NamedFor(
+            driver=self._first("driver") or None, driver_cuda=self._first("driver_cuda") or None
+        )
+        one, several = one_of_several(name, self._tables, driver)
+        if one:
+            return _Gpu(at, name, one, several)
+        if not several and (meant := meant_by(name, self._tables)):
             return _Gpu(at, *meant, say("the tables' row of this product"))
         reason: str = say(
             "the tables do not have the GPU {name}: give its compute_capability.", name=name
         )
         self._hints -= 1
-        if self._hints >= 0 and (near := unlisted(name, self._tables)):
+        if several:
+            reason = say("{sentence}.", sentence=several)
+        elif self._hints >= 0 and (near := unlisted(name, self._tables)):
             reason = in_turn([reason, near])
         self._drafts.miss("nvml.gpus", reason)
         return _Gpu(at, name, None, reason)

@@ -183,12 +183,13 @@ def with_lock(wish: RecommendRequest) -> RecommendRequest:
     return msgspec.structs.replace(wish, torch=locked.torch, companions=wish.companions or found)
 
 
-def cards(names: tuple[str, ...], tables: "Tables") -> "tuple[Card, ...] | None":
-    """Return the GPUs of ``--gpu``; None if none was named."""
-    from gpucheck.advice.situations import GpuNameError, cards_named  # noqa: PLC0415
+def cards(wish: RecommendRequest, tables: "Tables", notes: list[str]) -> "tuple[Card, ...] | None":
+    """Return the GPUs of ``--gpu``; None if none was named. ``notes`` gets what to say of them."""
+    from gpucheck.advice.situations import GpuNameError, NamedFor, cards_named  # noqa: PLC0415
 
+    given = NamedFor(driver=wish.driver, driver_cuda=wish.driver_cuda, notes=notes)
     try:
-        return cards_named(names, tables)
+        return cards_named(wish.gpu, tables, given)
     except GpuNameError as error:
         raise UsageError(say("--gpu: {error}.", error=words_of(error))) from error
 

@@ -65,12 +65,12 @@ class Recommending:
         self._tables = tables
         self._collect = collect
         self._companions = companions(wish.companions)
-        self._cards = cards(wish.gpu, tables)
-        self._python_version = python_version(wish.python_version)
         check_driver(wish)
+        self._notes: list[str] = []
+        self._cards = cards(wish, tables, self._notes)
+        self._python_version = python_version(wish.python_version)
         self._board = board(wish, tables)
         self._described = any(getattr(wish, option) for option in _DESCRIBING)
-        self._notes: list[str] = []
         self._situation_asked: Situation | None = None
 
     def shown(self) -> "Shown":

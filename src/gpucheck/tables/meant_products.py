@@ -9,7 +9,9 @@ from typing import NamedTuple
 from gpucheck.language import any_of, say
 from gpucheck.tables import Tables
 from gpucheck.tables.base import HOW_TO_RENEW
-from gpucheck.tables.gpus import GpuProducts, PciDevices
+from gpucheck.tables.driver import DriverBranches, DriverSupport
+from gpucheck.tables.gpus import GpuArchitectures, GpuProducts, PciDevices
+from gpucheck.tables.versions import numbers
 
 # Finds the known names most similar to an unknown one, which the user may have mistyped.
 
@@ -71,7 +73,9 @@ def _likeness(wanted: str, name: str) -> float:
 _FAMILIES = frozenset(("nvidia", "geforce", "rtx", "gtx", "tesla", "quadro"))
 # "rtx3060ti" is taken apart from both ends: brand, number, suffix. With m and d laptops and the
 # Chinese editions (4090 D) are meant.
-_RUN_TOGETHER = re.compile(r"(nvidia|geforce|rtx|gtx|tesla|quadro|titan|jetson)(?=[0-9a-z])")
+_RUN_TOGETHER = re.compile(
+    r"(nvidia|geforce|rtx|gtx|gt(?=[0-9])|tesla|quadro|titan|jetson)(?=[0-9a-z])"
+)
 _SUFFIX = re.compile(r"\b([0-9]{3,4})(ti|super|s|d|m)\b")
 _BETWEEN = re.compile(r"[^0-9a-z]+")
 _GENERATION = re.compile(r"[1-9][0-9]{2}[05]")
@@ -133,6 +137,34 @@ def meant_by(name: str, tables: Tables) -> tuple[str, str] | None:
     return (_shown(product) if len(found) == 1 else name), capability
 
 
+def sold_as(name: str, tables: Tables) -> tuple[str, ...]:
+    """Return the compute capabilities of the GPUs that are sold under one name, in order.
+
+    () unless the name is that of several: GeForce GT 730 is Fermi or Kepler.
+    """
+    words, core = _words(name), _core(name)
+    family = set(words) - set(core)
+    found = {
+        capability
+        for product in _sold(tables)
+        if core and product.core == core and family <= set(product.words)
+        for capability in product.capabilities
+    }
+    return tuple(sorted(found, key=numbers)) if len(found) > 1 else ()
+
+
+def driven(
+    capabilities: Iterable[str], tables: Tables, *, release: str | None, cuda: str | None
+) -> tuple[str, ...]:
+    """Return the compute capabilities that a driver may serve: all of them if it is unknown."""
+    support = DriverSupport(tables.get(GpuArchitectures), tables.get(DriverBranches))
+    return tuple(
+        capability
+        for capability in capabilities
+        if support.drives(capability, release=release, cuda=cuda) not in ("dropped", "too-old")
+    )
+
+
 def like_product(name: str, tables: Tables) -> str:
     """Return the question which GPU was meant; "" if none is similar."""
     found = products_meant(name, tables)
@@ -171,10 +203,17 @@ def may_be_newer(name: str, tables: Tables) -> bool:
     return 0 < newest < int(numbers[0][:2])
 
 
+def other_vendor(name: str) -> str:
+    """Return whose GPU a name is, AMD, Intel or Apple; "" if it is none of these."""
+    plain_name = name[:_LONGEST].strip()
+    found = (v for v, _, words in _OTHER_VENDORS if re.search(words, plain_name, re.IGNORECASE))
+    return next(found, "")
+
+
 def of_other_vendor(name: str) -> str:
     """Return that a name is that of a GPU of AMD, Intel or Apple; "" if it is none of these."""
-    for vendor, builds, words in _OTHER_VENDORS:
-        if re.search(words, name[:_LONGEST].strip(), re.IGNORECASE):
+    for vendor, builds, _words_of_it in _OTHER_VENDORS:
+        if other_vendor(name) == vendor:
             return say(
                 "{name} is a GPU of {vendor}, and gpucheck judges those of NVIDIA only. {builds}: "
                 "{page}",
@@ -197,30 +236,46 @@ def unlisted(name: str, tables: Tables) -> str:
     )
 
 
-class _Known(NamedTuple):
-    """A product, its words, and those without its family."""
+class _Sold(NamedTuple):
+    """A product, what is sold under its name, its words, and those without its family."""
 
     product: str
-    capability: str
+    capabilities: list[str]
+    is_certain: bool
     words: list[str]
     core: list[str]
 
+    @property
+    def capability(self) -> str:
+        """Return its compute capability, of a product that has only one."""
+        return self.capabilities[0]
+
 
 @functools.lru_cache(maxsize=2)  # sets of tables: the built-in ones, and those of --tables
-def _known(tables: Tables) -> list[_Known]:
-    """Return each product once, with or without "NVIDIA", if its capability is certain."""
+def _known(tables: Tables) -> list[_Sold]:
+    """Return each product whose capability is certain."""
+    return [sold for sold in _sold(tables) if len(sold.capabilities) == 1 and sold.is_certain]
+
+
+@functools.lru_cache(maxsize=2)
+def _sold(tables: Tables) -> list[_Sold]:
+    """Return each product once, with or without "NVIDIA"."""
     rows: dict[str, tuple[str, set[str | None]]] = {}
     sold = [(row.product, row.compute_capability) for row in tables.get(GpuProducts).rows]
     for device in tables.get(PciDevices).rows:
         sold += [(product, device.compute_capability) for product in device.products]
     for product, capability in sold:
         rows.setdefault(" ".join(_words(product)), (product, set()))[1].add(capability)
-    known: list[_Known] = []
-    for product, capabilities in rows.values():
-        only = next(iter(capabilities))
-        if len(capabilities) == 1 and only is not None:
-            known.append(_Known(product, only, _words(product), _core(product)))
-    return known
+    return [
+        _Sold(
+            product,
+            [capability for capability in capabilities if capability],
+            None not in capabilities,
+            _words(product),
+            _core(product),
+        )
+        for product, capabilities in rows.values()
+    ]
 
 
 def _words(name: str) -> list[str]:
