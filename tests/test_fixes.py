@@ -237,7 +237,9 @@ def test_gpus_that_a_mask_hides_count_and_are_named_when_left_out() -> None:
     made = fix(NO_TORCH, nvml(RTX_5090, P100), UBUNTU, VENV, masked)
     assert "leaves out Tesla P100-PCIE-16GB (sm_60), which CUDA_VISIBLE_DEVICES hides" in made.text
     all_seen = advice(NO_TORCH, nvml(RTX_5090, P100), UBUNTU, VENV)
-    assert all_seen.install() is None
+    by_conda = all_seen.install()
+    assert by_conda is not None
+    assert "pytorch-gpu=2.13.0 cuda-version=12.9" in " ".join(by_conda.commands)
     assert "No build of PyTorch has code for all of" in all_seen.why_none()
 
 

@@ -226,6 +226,26 @@ def test_releases_before_1_13_are_offered(
     assert (found.torch, found.build) == (torch, build)
 
 
+def test_gpus_that_no_driver_serves_together_get_no_two_environments() -> None:
+    card = Card("RTX 5060 Ti", "12.0")
+    text = why_nothing(recommend(GTX_1080, card, driver="580.95.05"))
+    assert "No driver serves all of these GPUs on Linux" in text
+    assert "one environment for each" not in text
+    k80, l4 = Card("K80", "3.7"), Card("L4", "8.9")
+    text = why_nothing(recommend(k80, l4, driver="580.95.05", python="3.10"))
+    assert "branch 470 is the last for K80 (sm_37), and branch 520 the first for L4" in text
+    assert "Install a driver" not in text
+
+
+def test_conda_forge_is_named_where_it_alone_has_code_for_all() -> None:
+    found = recommend(
+        GTX_1080, Card("RTX 5060 Ti", "12.0"), driver="581.57", driver_os="windows"
+    )  # WSL 2: the driver of Windows has one kind of module
+    assert "one environment for each" in why_nothing(found)
+    assert found.elsewhere is not None
+    assert found.elsewhere.build == "cuda129"
+
+
 def test_a_release_without_a_build_for_the_platform_is_said() -> None:
     text = why_nothing(recommend(H100, driver="580", platform="linux_aarch64", torch="1.12"))
     assert "no CUDA build of torch 1.12.1 for Linux on aarch64" in text

@@ -32,6 +32,10 @@ _BROUGHT_BY = {
     "libopenblas.so.0": say("libopenblas-dev with apt-get"),
 }
 """What brings a library that JetPack lacks."""
+_NO_MODULES = say(
+    "No driver serves all of these GPUs on Linux: some need the open kernel modules, others the "
+    "proprietary ones, and only one kind can be loaded."
+)
 _UNIFIED_PAGE = "https://github.com/pytorch/pytorch/pull/186285"
 
 
@@ -216,18 +220,39 @@ class Reasons:
         return (
             say("No build of PyTorch has code for all of {gpus}.", gpus=self._cards()),
             *map(self._needs, cards),
-            say("Create one environment for each, and choose the GPU with CUDA_VISIBLE_DEVICES."),
+            _NO_MODULES
+            if self.need_other_modules()
+            else say(
+                "Create one environment for each, and choose the GPU with CUDA_VISIBLE_DEVICES."
+            ),
         )
 
     def undriven(self) -> tuple[str, ...]:
         """Say which GPUs the driver does not support; empty if it is known to, or if unknown."""
         if self._situation.driver_serves:
             return ()
-        return tuple(
-            sentence
-            for card in _one_a_capability(self._situation.cards)
-            if (sentence := self._undriven(card))
-        )
+        cards = _one_a_capability(self._situation.cards)
+        undriven = tuple(sentence for card in cards if (sentence := self._undriven(card)))
+        if undriven and not self._support.driving_all([card.capability for card in cards]):
+            return self._by_no_branch(cards) or undriven
+        return undriven
+
+    def _by_no_branch(self, cards: list[Card]) -> tuple[str, ...]:
+        """Say which GPUs no branch serves together; empty if one alone has none that is known."""
+        lasts = [(last, card) for card in cards if (last := self._support.last([card.capability]))]
+        firsts = [
+            (first, card) for card in cards if (first := self._support.first(card.capability))
+        ]
+        (last, old), (first, new) = min(lasts, default=(0, None)), max(firsts, default=(0, None))
+        if old is None or new is None or last >= first:
+            return ()
+        return (
+            say(
+                "No driver serves all of these GPUs: branch {last} is the last for {old}, and "
+                "branch {first} the first for {new}.",
+                last=last, old=old, first=first, new=new,
+            ),
+        )  # fmt: skip
 
     def fits(self, offer: Offer) -> tuple[str, ...]:
         """Say why an offer fits."""
@@ -295,13 +320,8 @@ class Reasons:
             if offer.cuda and offer not in self._offers.with_code_for(card.capability)
         ]
         found += lacking(offer)
-        if self._need_other_modules():
-            found.append(
-                say(
-                    "No driver serves all of these GPUs on Linux: some need the open kernel "
-                    "modules, others the proprietary ones, and only one kind can be loaded."
-                )
-            )
+        if self.need_other_modules():
+            found.append(_NO_MODULES)
         return tuple(found)
 
     def unseen(self, than: Offer | None = None) -> tuple[str, ...]:
@@ -334,8 +354,8 @@ class Reasons:
             platform=_PLATFORMS.get(self._situation.platform, self._situation.platform),
         )
 
-    def _need_other_modules(self) -> bool:
-        """Whether no kernel modules support all GPUs, and no driver was seen to serve them."""
+    def need_other_modules(self) -> bool:
+        """Return whether no kernel modules support all GPUs, unless a driver serves them here."""
         situation = self._situation
         on_windows = situation.driver_os == "windows" or situation.platform.startswith("windows")
         named = ((card.capability, card.label) for card in situation.cards)

@@ -54,7 +54,7 @@ class Recommendation(Struct, frozen=True, kw_only=True):
     tables do not know a GPU. ``unseen``: a release may fit whose builds nobody has seen.
     ``left_out`` says which GPUs hidden by a mask the best offer does not fit. ``alternatives`` are
     older releases that fit as well, the newest first. ``no_code``: no build of the channel has code
-    for a GPU; ``elsewhere`` is then what conda-forge has for all.
+    for all GPUs, which some driver may serve together; ``elsewhere`` is then what conda-forge has.
     """
 
     best: Offer | None
@@ -207,7 +207,8 @@ class _Search:
         if lone:
             reasons = tuple(self._reasons.no_code(card) for card in lone)
             return Recommendation(best=None, reasons=reasons, no_code=True)
-        return Recommendation(best=None, reasons=self._reasons.share_none())
+        no_code = not self._reasons.need_other_modules()  # else no build helps
+        return Recommendation(best=None, reasons=self._reasons.share_none(), no_code=no_code)
 
     def _something(self, fitting: list[Offer], runnable: frozenset[Offer]) -> Recommendation:
         best = fitting[0]
