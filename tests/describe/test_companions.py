@@ -64,7 +64,10 @@ def test_the_newest_set_that_fits(gpu: str, driver: str, wanted: str, expected: 
 @each(
     ("options", "why"),
     [
-        (("--gpu", "T4", "--driver", "580", "--with", "flash-attn"), "no release of flash-attn"),
+        (("--gpu", "T4", "--driver", "580", "--with", "flash-attn"),
+         "flash-attn needs compute capability 8.0 or newer, which T4 (sm_75) lacks"),
+        (("--gpu", "T4", "--driver", "580", "--tool", "conda", "--with", "flash-attn"),
+         "flash-attn needs compute capability 8.0 or newer, which T4 (sm_75) lacks"),
         (("--gpu", "T4", "--driver", "580", "--with", "transformer-engine"), "transformer-engine"),
         (("--gpu", "RTX 5090", "--driver", "580", "--torch", "2.15", "--with", "vllm"),
          "no release of vllm for torch 2.15.0"),
@@ -75,6 +78,13 @@ def test_why_none_exists(options: tuple[str, ...], why: str) -> None:
     done = run("recommend", *where, *options)
     assert done.exit_code == 1
     assert why in " ".join(done.stdout.split())
+
+
+def test_a_package_that_does_without_its_own_kernels_says_so() -> None:
+    box = ("--driver", "580", "--os", "linux", "--python-version", "3.12", "--with", "xformers")
+    older = " ".join(run("recommend", "--gpu", "GTX 1080", *box).stdout.split())
+    assert "kernels of its own for compute capability 7.5 or newer: on GTX 1080" in older
+    assert "kernels of its own" not in run("recommend", "--gpu", "T4", *box).stdout
 
 
 def test_windows_has_no_vllm_and_it_is_said_what_would_fit() -> None:

@@ -15,10 +15,11 @@ from rule_facts import (
     hit,
     quiet,
 )
+from rules_machines import packages
 from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
-from gpucheck.facts.claims import Severity
+from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.libraries import Extension, Extensions
 from gpucheck.facts.torch import Interpreter
 from gpucheck.findings.form import Fine, Judgement
@@ -206,3 +207,31 @@ def test_files_that_were_left_out_leave_the_question_open() -> None:
         with pytest.raises(UnknownFactError, match="the disk is slow"):
             judge(extensions=left)
     hit(judge(extensions=Extensions(extensions=[file("sm_80")], left_out="the disk is slow")))
+
+
+def test_the_row_of_a_release_counts_where_no_code_was_seen() -> None:
+    for package, version, gpu in (
+        ("flash-attn", "2.8.3", T4),
+        ("bitsandbytes", "0.50.2", ("GTX 970", "5.2")),
+    ):
+        listed = packages(**{package: version})
+        code = replace(TORCH, arch_list=["sm_50", *(TORCH.arch_list or ())])
+        found = hit(judge(gpus=(gpu,), packages=listed, torch=code))
+        assert found.confidence is Confidence.LIKELY
+        assert f"{package} {version} is not made for GPU 0" in found.headline
+        assert f"pip uninstall -y {package}" in commands(found)
+        quiet(judge(gpus=(gpu, A100), packages=listed, torch=code))
+        quiet(judge(gpus=(A100,), packages=listed))
+    assert "pip install bitsandbytes==0.47.0" in commands(found)
+
+
+def test_the_code_that_was_seen_outweighs_the_row() -> None:
+    seen = file("sm_75", "sm_80")
+    quiet(judge(seen, gpus=(T4,), packages=packages(**{"flash-attn": "2.8.3"})))
+
+
+def test_xformers_works_without_its_own_kernels_on_older_gpus() -> None:
+    seen = file("sm_75", "sm_80", package="xformers", version="0.0.35")
+    code = replace(TORCH, arch_list=["sm_61", *(TORCH.arch_list or ())])
+    found = hit(judge(seen, gpus=(("GTX 1080", "6.1"),), torch=code))
+    assert found.severity is Severity.INFO

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gpucheck.tables import Tables
 from gpucheck.tables.companions import ExtensionRow, Extensions
@@ -14,7 +15,7 @@ from gpucheck.tables.versions import at_least, capability_numbers, numbers, pars
 if TYPE_CHECKING:  # offers.py imports this module
     from packaging.specifiers import SpecifierSet
 
-    from gpucheck.advice.offers import Offer, Situation
+    from gpucheck.advice.offers import Card, Offer, Situation
 
 _MOST_SETS = 10_000  # chosen: three packages with twenty releases each; a table has fewer
 
@@ -61,6 +62,19 @@ class Companions:
         """Return which packages have no release for a build, whatever the others need."""
         return tuple(n for n in self._wanted if not any(self._fitting(n, offer, situation)))
 
+    def below(self, name: str, offer: "Offer", situation: "Situation") -> "tuple[str, Card] | None":
+        """Return the lowest capability that a package supports, and a GPU that has a lower one.
+
+        None unless that holds for every release that fits a build of pip otherwise, or for every
+        release if none does.
+        """
+        rows = self._extensions.of_package(name)
+        anywhere = replace(situation, cards=(), hidden=())
+        by_pip = offer.channel == "pip"
+        return _below(
+            [row for row in rows if by_pip and self._fits(row, offer, anywhere)] or rows, situation
+        )
+
     def _fitting(self, name: str, offer: "Offer", situation: "Situation") -> Iterator[Companion]:
         """Yield the releases of one package that fit, the newest first."""
         if name == "triton":
@@ -100,6 +114,19 @@ class Companions:
         if row.torch is None:  # its project makes wheels for the releases that it names
             return numbers(torch)[:2] in {numbers(built)[:2] for built in row.built_for_torch}
         return bool(self._extensions.fits_torch(row.package, row.version, torch))
+
+
+def _below(rows: Collection[ExtensionRow], situation: "Situation") -> "tuple[str, Card] | None":
+    lowest = min(
+        (row.capability_from or "" for row in rows),
+        key=lambda text: capability_numbers(text) or (0, 0),
+        default="",
+    )
+    if not lowest:
+        return None
+    below = (c for c in (*situation.cards, *situation.hidden) if not _reaches(c.capability, lowest))
+    card = next(below, None)
+    return None if card is None else (lowest, card)
 
 
 def _agree(found: Collection[Companion], offer: "Offer") -> bool:
@@ -144,8 +171,13 @@ def _is_for_glibc(row: ExtensionRow, glibc: str | None) -> bool:
 
 
 def _is_for_gpu(row: ExtensionRow, capability: str) -> bool:
-    device, lowest = capability_numbers(capability), capability_numbers(row.capability_from)
-    return device is None or lowest is None or at_least(device, lowest)
+    return _reaches(capability, row.capability_from)
+
+
+def _reaches(capability: str, lowest: str | None) -> bool:
+    """Whether a GPU has at least a capability; an unknown one counts as such."""
+    device, needed = capability_numbers(capability), capability_numbers(lowest)
+    return device is None or needed is None or at_least(device, needed)
 
 
 def _specifier(text: str) -> "SpecifierSet":

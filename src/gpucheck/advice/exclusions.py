@@ -126,11 +126,7 @@ class Exclusions:
             )
         if limit == "companions":
             if lacking := self._offers.without_companions(offer, self._situation):
-                return say(
-                    "the tables have no release of {packages} for {offer}",
-                    packages=any_of(lacking),
-                    offer=offer,
-                )
+                return self._without(lacking, offer)
             return say(
                 "the releases of {packages} for {offer} exclude each other",
                 packages=listed(self._situation.companions),
@@ -141,6 +137,27 @@ class Exclusions:
             asked=self._situation.torch,
             torch=offer.torch,
         )
+
+    def _without(self, packages: Collection[str], offer: Offer) -> str:
+        """Say why there is no release of some packages: the GPU is too old for them, or another."""
+        found = {name: self._offers.below(name, offer, self._situation) for name in packages}
+        said: list[str] = [
+            say(
+                "{package} needs compute capability {capability} or newer, which {gpu} lacks",
+                package=name, capability=below[0], gpu=below[1],
+            )
+            for name, below in found.items()
+            if below is not None
+        ]  # fmt: skip
+        if others := [name for name, below in found.items() if below is None]:
+            said.append(
+                say(
+                    "the tables have no release of {packages} for {offer}",
+                    packages=any_of(others),
+                    offer=offer,
+                )
+            )
+        return listed(said)
 
     def _change(self, limit: Limit, offer: Offer) -> str:
         if limit == "python":

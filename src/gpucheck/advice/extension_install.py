@@ -170,7 +170,11 @@ class ExtensionFixes(Derived):
             self._table.serves_gpu(name, version, capability) is False
             for capability in capabilities
         ):
-            return (self._without(name, wanted),)
+            older = self._for_older(name, capabilities)
+            return (
+                *older,
+                or_else(self._without(name, wanted)) if older else self._without(name, wanted),
+            )
         if self._tools.compiles_cuda() is False:
             return (self._newer(name, wanted), self._compiled_or_not(wanted))
         build = Fix(
@@ -190,6 +194,30 @@ class ExtensionFixes(Derived):
         if not version:
             return (build,)
         return self._newer(name, wanted), or_else(build)
+
+    def _for_older(self, package: str, capabilities: Sequence[str]) -> tuple[Fix, ...]:
+        """Return the fix with the newest release that supports GPUs which this one does not."""
+        torch, table = self._torch.version or "", self._table
+        for row in table.of_package(package):
+            serves = (table.serves_gpu(package, row.version, c) for c in capabilities)
+            if table.fits_torch(package, row.version, torch) and all(serves):
+                return (
+                    Fix(
+                        text=say(
+                            "Install {package} {version}, the newest in the tables that supports "
+                            "compute capability {capabilities}.",
+                            package=package,
+                            version=row.version,
+                            capabilities=listed(capabilities),
+                        ),
+                        commands=(
+                            *self._python.get_pip(),
+                            self._python.pip("install", f"{package}=={row.version}"),
+                        ),
+                        verify=self._python.verify(),
+                    ),
+                )
+        return ()
 
     def _newer(self, package: str, capabilities: str) -> Fix:
         return Fix(

@@ -260,6 +260,10 @@ class Offers:
         """
         return Companions(self.tables, situation.companions).lacking(offer, situation)
 
+    def below(self, package: str, offer: Offer, situation: Situation) -> tuple[str, Card] | None:
+        """Return the capability that a package needs, and a GPU that has a lower one, if any."""
+        return Companions(self.tables, (package,)).below(package, offer, situation)
+
     def cuda_for(self, situation: Situation) -> frozenset[str]:
         """Return the CUDA versions whose builds the driver runs; all of them if it is unknown."""
         machine = _machine(self.platform, situation)

@@ -145,7 +145,11 @@ class CondaOffers(Offers):
         """Return which packages of a situation conda-forge does not have for an offer."""
         rows = self.tables.get(CondaBuilds).of_platform(self.platform)
         has = {name for r in rows if offer.torch in r.releases for name in r.companions}
-        return tuple(package for package in situation.companions if package not in has)
+        return tuple(
+            package
+            for package in situation.companions
+            if package not in has or self.below(package, offer, situation)
+        )
 
     def _installable(self) -> Iterator[JetsonWheelRow]:
         """Return nothing: what was made for boards is pip's."""

@@ -14,6 +14,7 @@ from gpucheck.advice.offers import (
 )
 from gpucheck.language import any_of, in_series, in_turn, listed, phrase, say, say_many
 from gpucheck.tables.base import HOW_TO_RENEW
+from gpucheck.tables.companions import Extensions
 from gpucheck.tables.compilers import CubinRules
 from gpucheck.tables.driver import DriverBranches, DriverSupport, Drives
 from gpucheck.tables.gpus import GpuArchitectures, GpuProducts, Jetpacks
@@ -320,9 +321,31 @@ class Reasons:
             if offer.cuda and offer not in self._offers.with_code_for(card.capability)
         ]
         found += lacking(offer)
+        found += self._without_own_code(offer)
         if self.need_other_modules():
             found.append(_NO_MODULES)
         return tuple(found)
+
+    def _without_own_code(self, offer: Offer) -> list[str]:
+        """Say which packages have no kernels of their own for a GPU, and what they do there."""
+        table = self._offers.tables.get(Extensions)
+        found: list[str] = []
+        for chosen in self._offers.companions(offer, self._situation) or ():
+            row = table.release(chosen.package, chosen.version)
+            below = [
+                str(card)
+                for card in _one_a_capability(self._situation.cards)
+                if table.does_without_own_code(chosen.package, chosen.version, card.capability)
+            ]
+            if row is not None and below:
+                found.append(
+                    say(
+                        "{package} has kernels of its own for compute capability {first} or newer: "
+                        "on {gpus} its attention is PyTorch's, and its other kernels do not run.",
+                        package=str(chosen), first=row.own_code_from, gpus=listed(below),
+                    )
+                )  # fmt: skip
+        return found
 
     def unseen(self, than: Offer | None = None) -> tuple[str, ...]:
         """Say which release is not offered because nobody has seen its builds.

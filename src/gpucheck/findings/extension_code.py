@@ -1,13 +1,18 @@
 """Compiled extensions without code for a GPU that PyTorch runs on."""
 
+from typing import NamedTuple
+
 from gpucheck.advice.extension_install import ExtensionFixes
 from gpucheck.derived import Gpu
 from gpucheck.derived.extensions import CompiledPackage, ExtensionPackages, ExtensionPtx
 from gpucheck.derived.torch_code import TorchCode
 from gpucheck.facts import UnknownFactError
-from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.torch import Packages
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, in_series, say
+from gpucheck.tables.companions import ExtensionRow
+from gpucheck.tables.companions import Extensions as ExtensionTable
 from gpucheck.tables.compilers import CubinRules, Runs
 
 EXTENSION_GPU_UNSUPPORTED = Rule(
@@ -30,9 +35,14 @@ reported.
 The driver refuses PTX of a newer CUDA than it supports. If the CUDA that made the PTX is known,
 this is reported as driver-too-old; otherwise it stays an open question.
 
+If the files of a package are not there to be read, as in gpucheck compat, the table of releases
+counts: flash-attn 2 needs compute capability 8.0. This is likely and not certain, and it is
+reported only if all visible GPUs are older than that.
+
 Two kinds of packages are only mentioned: those whose kernels are optional and exist for some GPUs
-only (torchao, DeepGEMM, FlashMLA), and those that are neither linked with PyTorch nor require it
-(ONNX Runtime, XGBoost), because gpucheck does not know what they do without such code.
+only (torchao, DeepGEMM, FlashMLA; xformers on older GPUs, where its attention is PyTorch's), and
+those that are neither linked with PyTorch nor require it (ONNX Runtime, XGBoost), because gpucheck
+does not know what they do without such code.
 
 Fix: install a release of the package that has code for the GPU, or compile the package here for it.
 If the GPU is older than everything the package supports, use another package.
@@ -53,6 +63,7 @@ If the GPU is older than everything the package supports, use another package.
         "extension.built_with_cuda",
         "extension.code",
         "extension.cubins",
+        "packages",
     ),
 )
 
@@ -61,6 +72,8 @@ If the GPU is older than everything the package supports, use another package.
 def check_extension_gpu_unsupported(
     code: TorchCode,
     packages: ExtensionPackages,
+    installed: Packages,
+    table: ExtensionTable,
     rules: CubinRules,
     advice: ExtensionFixes,
     ptx: ExtensionPtx,
@@ -68,19 +81,43 @@ def check_extension_gpu_unsupported(
     """Compare the GPU code of each package with the GPUs that torch itself runs on."""
     if reason := code.nothing_to_judge():
         return NotApplicable(reason)
-    judged = [package for package in packages.all() if _has_code(package)]
-    left_out = packages.left_out()
-    if not judged and not left_out:
+    needy = _needy(installed, table, packages)
+    judged = [] if needy else [package for package in packages.all() if _has_code(package)]
+    if not needy and not judged and not packages.left_out():
         return NotApplicable(say("no compiled extension with GPU code of its own is installed"))
     gpus = [judged_gpu.gpu for judged_gpu in code.on_gpus() if judged_gpu.trouble in ("", "cudnn")]
     if not gpus:
         return NotApplicable(say("torch has no code for any visible GPU"))
+    if below := _below_all(needy, gpus, table, advice):
+        return below
+    judged = [package for package in packages.all() if _has_code(package)]
     found = [
-        (package, lacking) for package in judged if (lacking := _lacking(package, gpus, rules))
+        _Lacking(package, lacking, _is_optional(package, lacking, table))
+        for package in judged
+        if (lacking := _lacking(package, gpus, rules))
     ]
     if found:
-        found.sort(key=lambda pair: (_is_optional(pair[0]), not pair[0].for_torch))
-        return _extension_gpu_unsupported_hit(*found[0], gpus, advice)
+        found.sort(key=lambda one: (one.optional, not one.package.for_torch))
+        return _extension_gpu_unsupported_hit(found[0], gpus, advice)
+    return _of_the_rest(judged, gpus, packages, rules, ptx)
+
+
+class _Lacking(NamedTuple):
+    """A package without code for some GPUs, and whether one can do without this code."""
+
+    package: CompiledPackage
+    gpus: list[Gpu]
+    optional: bool
+
+
+def _of_the_rest(
+    judged: list[CompiledPackage],
+    gpus: list[Gpu],
+    packages: ExtensionPackages,
+    rules: CubinRules,
+    ptx: ExtensionPtx,
+) -> Judgement:
+    """Judge packages of which none is known to lack code."""
     unread = next(
         (
             package
@@ -111,7 +148,7 @@ def check_extension_gpu_unsupported(
                 cuda=newer.speaks,
             ),
         )
-    if left_out:
+    if left_out := packages.left_out():
         raise UnknownFactError("extensions.left_out", left_out)
     names = [package.title for package in judged if _is_read(package)]
     if not names:
@@ -121,6 +158,71 @@ def check_extension_gpu_unsupported(
             "the code in {names} runs on every visible GPU that torch runs on",
             names=in_series(names),
         )
+    )
+
+
+def _needy(
+    installed: Packages, table: ExtensionTable, packages: ExtensionPackages
+) -> list[tuple[str, ExtensionRow]]:
+    """Return the extensions of torch whose rows name the lowest GPU, where no code was seen."""
+    try:
+        seen = {package.name for package in packages.all() if _has_code(package)}
+    except UnknownFactError:
+        seen = set()
+    found = []
+    for at, package in enumerate(installed.distributions or ()):
+        row = table.release(package.project or "", package.version or "")
+        if row is None or not row.capability_from or row.package in seen:
+            continue
+        if row.torch or row.built_for_torch:
+            found.append((f"packages.distributions.{at}", row))
+    return found
+
+
+def _below_all(
+    needy: list[tuple[str, ExtensionRow]],
+    gpus: list[Gpu],
+    table: ExtensionTable,
+    advice: ExtensionFixes,
+) -> Hit | None:
+    """Return the first of these extensions that supports none of the GPUs."""
+    capabilities = [gpu.compute_capability or "" for gpu in gpus]
+    fact, row = next(
+        (
+            (fact, row)
+            for fact, row in needy
+            if all(table.serves_gpu(row.package, row.version, c) is False for c in capabilities)
+        ),
+        ("", None),
+    )
+    if row is None:
+        return None
+    package = CompiledPackage(name=row.package, version=row.version, files=())
+    return Hit(
+        headline=say(
+            "{package} is not made for {gpus}: it needs {needed} or newer",
+            package=package.title,
+            needed=row.capability_from,
+            gpus=_named(gpus),
+        ),
+        evidence=(fact, *(gpu_fact for gpu in gpus for gpu_fact in gpu.facts)),
+        fixes=advice.for_gpus(package, gpus),
+        confidence=Confidence.LIKELY,
+        rows=((fact, row),),
+    )
+
+
+def _named(gpus: list[Gpu]) -> str:
+    """Return GPUs with their compute capabilities."""
+    return in_series(
+        [
+            say(
+                "{gpu} with compute capability {compute_capability}",
+                gpu=gpu.label,
+                compute_capability=gpu.compute_capability,
+            )
+            for gpu in gpus
+        ]
     )
 
 
@@ -155,12 +257,10 @@ def _runs(package: CompiledPackage, gpus: list[Gpu], rules: CubinRules) -> bool:
     return bool(codes) and all(way in (Runs.CUBIN, Runs.PTX) for way in ways)
 
 
-def _extension_gpu_unsupported_hit(
-    package: CompiledPackage, lacking: list[Gpu], gpus: list[Gpu], advice: ExtensionFixes
-) -> Hit:
-    optional = _is_optional(package)
+def _extension_gpu_unsupported_hit(found: _Lacking, gpus: list[Gpu], advice: ExtensionFixes) -> Hit:
+    package, lacking, optional = found
     return Hit(
-        headline=_headline(package, lacking, gpus),
+        headline=_headline(found, gpus),
         evidence=(
             *(f"{file.fact}.codes" for file in package.files if file.extension.codes),
             *(fact for gpu in lacking for fact in gpu.facts),
@@ -174,14 +274,15 @@ def _extension_gpu_unsupported_hit(
     )
 
 
-def _headline(package: CompiledPackage, lacking: list[Gpu], gpus: list[Gpu]) -> Sentence:
-    words = _no_code(package, lacking, gpus)
+def _headline(found: _Lacking, gpus: list[Gpu]) -> Sentence:
+    package = found.package
+    words = _no_code(package, found.gpus, gpus)
     if not package.for_torch:
         return say(
             "{no_code}. The package is not linked with PyTorch, so PyTorch is not affected",
             no_code=words,
         )
-    if _is_optional(package):
+    if found.optional:
         return say(
             "{no_code}. The other functions of the package do not need this code", no_code=words
         )
@@ -189,16 +290,7 @@ def _headline(package: CompiledPackage, lacking: list[Gpu], gpus: list[Gpu]) -> 
 
 
 def _no_code(package: CompiledPackage, lacking: list[Gpu], gpus: list[Gpu]) -> Sentence:
-    names = in_series(
-        [
-            say(
-                "{gpu} with compute capability {compute_capability}",
-                gpu=gpu.label,
-                compute_capability=gpu.compute_capability,
-            )
-            for gpu in lacking
-        ]
-    )
+    names = _named(lacking)
     codes = in_series(list(dict.fromkeys(_codes(package))))
     if len(lacking) == len(gpus):
         return say(
@@ -218,8 +310,11 @@ def _no_code(package: CompiledPackage, lacking: list[Gpu], gpus: list[Gpu]) -> S
     )
 
 
-def _is_optional(package: CompiledPackage) -> bool:
+def _is_optional(package: CompiledPackage, lacking: list[Gpu], table: ExtensionTable) -> bool:
     """Whether a user of PyTorch can do without its GPU code."""
+    without = table.does_without_own_code
+    if all(without(package.name, package.version, g.compute_capability or "") for g in lacking):
+        return True
     of_torch = [file.extension for file in package.files if file.extension.needs_torch]
     aside = bool(of_torch) and all(extension.optional for extension in of_torch)
     return package.for_some_gpus or not package.for_torch or aside

@@ -135,6 +135,8 @@ class ExtensionRow(Row, frozen=True, tag_field="kind", tag="release"):
     `torch` is what its metadata requires ("==2.7.1"). `built_for_torch` and `built_with_cuda` are
     the releases that its own build makes wheels for, `cuda` and `cudnn` what it needs at run time
     ("12" is all of 12, "12.0+" this and newer), `capability_from` the lowest compute capability.
+    `own_code_from` is the lowest for which it has kernels of its own, where it works with torch's
+    on older GPUs.
     `platforms`, `python` and `glibc` are those of its wheels on PyPI: a row without platforms says
     too little to recommend its release. `from_source`: PyPI has the source, whose setup needs the
     installed torch. `requires` are its requirements of other packages that pin what others pin.
@@ -152,6 +154,7 @@ class ExtensionRow(Row, frozen=True, tag_field="kind", tag="release"):
     cuda: tuple[AtLeast, ...] = ()
     cudnn: tuple[AtLeast, ...] = ()
     capability_from: CapabilityText | None = None
+    own_code_from: CapabilityText | None = None
     platforms: tuple[Platform, ...] = ()
     python: Specifier | None = None
     glibc: VersionText | None = None
@@ -268,6 +271,12 @@ class Extensions(Table, frozen=True):
         row, device = self.release(package, version), capability_numbers(capability)
         lowest = None if row is None else capability_numbers(row.capability_from)
         return None if device is None or lowest is None else at_least(device, lowest)
+
+    def does_without_own_code(self, package: str, version: str, capability: str) -> bool:
+        """Return whether a release is known to work on a GPU that its own kernels are not for."""
+        row, device = self.release(package, version), capability_numbers(capability)
+        first = capability_numbers(row.own_code_from) if row is not None else None
+        return first is not None and device is not None and device < first
 
     def wheels(self, package: str, torch: str, build: str) -> str | None:
         """Return the address (for `--find-links`) of a package's wheels for a torch build."""
