@@ -12,11 +12,23 @@ from gpucheck.facts.torch import Interpreter, PackageSources
 from gpucheck.language import Sentence, say
 from gpucheck.tables.gpus import JetsonWheelRow
 from gpucheck.tables.torch import BuildRow, CondaBuilds, WheelIndexes
-from gpucheck.tables.versions import numbers
+from gpucheck.tables.versions import numbers, released
 
 # Which index a command names, and where no index is named because a mirror is configured.
 
 WHEEL_INDEX = "https://download.pytorch.org/whl/"
+
+
+_FIRST_ON_ONE_INDEX = (2, 0)
+
+
+def names_its_build(torch: str) -> bool:
+    """Whether PyTorch's page of previous versions names the build in the version of a release.
+
+    It does so up to 1.13, for torch and torchvision.
+    """
+    release = released(torch)
+    return release is not None and release[:2] < _FIRST_ON_ONE_INDEX
 
 
 class PackageIndexes(Derived):
@@ -43,6 +55,17 @@ class PackageIndexes(Derived):
         if address.startswith(WHEEL_INDEX):
             return f"{self._base}{address.removeprefix(WHEEL_INDEX)}"
         return address
+
+    def options(self, build: str, torch: str) -> tuple[str, str]:
+        """Return pip's option that says where a build of a torch is, and its value.
+
+        Those before 2.0 come with what they need from PyPI, as PyTorch's page of previous versions
+        has it: the command has to name the build (``torch==1.13.1+cu117``).
+        """
+        if not names_its_build(torch):
+            return "--index-url", self.of_build(build)
+        page = self._indexes.page(build, torch) if self._base == WHEEL_INDEX else None
+        return ("--find-links", page) if page else ("--extra-index-url", self.of_build(build))
 
     def mirror(self, *, uv: bool, elsewhere: bool = False) -> str:
         """Return the mirror of PyPI that pip, or uv, is configured for; "" if there is none.

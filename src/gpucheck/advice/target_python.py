@@ -117,6 +117,10 @@ class Python(Derived):
             commands.append(self.pip("uninstall", "-y", *words))
         return tuple(commands)
 
+    def may_keep(self, build: str) -> bool:
+        """Whether pip itself may replace torch by another release, without uninstalling it first."""
+        return not (self.is_closed() or self._in_the_way(build) or self._from_conda())
+
     def _in_the_way(self, build: str) -> list[str]:
         """Return the installed wheels whose files the wheels of another build would overwrite."""
         match = re.fullmatch(_CUDA_BUILD, build)

@@ -14,7 +14,7 @@ from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts.claims import Fix, or_else
 from gpucheck.facts.system import System
 from gpucheck.facts.torch import Interpreter, NeededPackage, TorchBuild
-from gpucheck.language import in_series, say
+from gpucheck.language import Sentence, in_series, in_turn, say
 from gpucheck.tables import Tables
 from gpucheck.tables.packages import SystemPackages
 
@@ -70,7 +70,7 @@ class TorchAgain(Derived):
         words = ["install", *options, f"torch=={version}"]
         variant = version.partition("+")[2]
         if variant.startswith("cu") or variant == "cpu":
-            words += ["--index-url", self._indexes.of_build(variant)]
+            words += self._indexes.options(variant, version)
         elif variant:
             return Fix(
                 text=say(
@@ -147,6 +147,24 @@ class NewEnvironment(Derived):
         first, second = (by_conda, by_uv) if self._by_conda_first else (by_uv, by_conda)
         return first, or_else(second)
 
+    def with_a_build(self, why: Sentence) -> Fix | None:
+        """Return the fix with the newest build that fits, and the oldest Python that it has.
+
+        If the driver is unknown, the build is the one that runs with the oldest.
+        """
+        situation = self._facts.situation()
+        if situation is None:
+            return None
+        recommender = Recommender(self._tables)
+        found = recommender.recommend(replace(situation, python=None))
+        offer = found.by_driver[-1].offer if found.by_driver else found.best
+        if offer is None or offer.of_board:  # a board's own Python is the one of its wheels
+            return None
+        pythons = recommender.offers(offer.platform).pythons(offer)
+        make = self._by_conda if self._by_conda_first else self._by_uv
+        fix = make(pythons[0], offer)
+        return replace(fix, text=in_turn((why, fix.text)))
+
     def _first_with_a_build(
         self, pythons: Sequence[str], platform: str
     ) -> tuple[str, Offer | None]:
@@ -187,7 +205,8 @@ class NewEnvironment(Derived):
         """Return the command that installs, or the one that determines what to install."""
         if offer is None:
             return self._python.quoted(["gpucheck", "recommend", "--python", inside])
-        words = requirement(offer, (), self._tables, self._indexes, name_index=False)
+        family = self._python.torch_family()
+        words = requirement(offer, family, self._tables, self._indexes, name_index=False)
         return self._python.quoted([*install, *words[1:]])
 
 

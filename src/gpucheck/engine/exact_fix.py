@@ -28,7 +28,7 @@ def exact_fix(
         return (Fix(text=ended),) if ended else fixes
     advice: TorchFixes = supply(TorchFixes, snapshot, tables)
     found = advice.install()
-    return fixes if found is None else (found, *advice.for_older_drivers())
+    return fixes if found is None else (found, *advice.instead())
 
 
 def _are_of_any_message(slug: str, fixes: tuple[Fix, ...]) -> bool:

@@ -249,10 +249,15 @@ class TorchOldDefaults(Table, frozen=True):
 
 
 class IndexRow(Row, frozen=True):
-    """A build ("cu126", "cpu") and the address of its index."""
+    """A build ("cu126", "cpu"), the address of its index, and the page of its wheels before 1.11."""
 
     build: Build
     address: Address
+    page: Address | None = None
+
+
+_FIRST_WITH_INDEX = (1, 11)
+"""From here on PyTorch's page of previous versions names an index instead of a page of wheels."""
 
 
 class WheelIndexes(Table, frozen=True):
@@ -264,6 +269,13 @@ class WheelIndexes(Table, frozen=True):
     def address(self, build: str) -> str | None:
         """Return the address for `--index-url` of a build such as cu126."""
         return next((row.address for row in self.rows if row.build == build), None)
+
+    def page(self, build: str, torch: str) -> str | None:
+        """Return the address for `--find-links` of a build; None from torch 1.11 on."""
+        release = released(torch)
+        if release is None or release[:2] >= _FIRST_WITH_INDEX:
+            return None
+        return next((row.page for row in self.rows if row.build == build), None)
 
 
 # What a PyTorch wheel of PyPI requires: its nvidia-* packages, cuda-toolkit, Triton.
