@@ -112,6 +112,7 @@ _ROWS: tuple[Row, ...] = (
             ),
             *("apptainer", "docker", "podman", "enroot", "srun", "torchrun", "resources:", "ren"),
             *("lxc", "qsub", "bsub", "runtimeclassname:"),
+            *("accelerate", "deepspeed", "mpirun", "vllm"),
             *("remove-item", "$env:", "chmod", "source", "."),
         )
     ),
