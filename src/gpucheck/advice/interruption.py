@@ -6,6 +6,7 @@ import re
 import msgspec
 
 from gpucheck.advice.command_class import class_of, restart_of
+from gpucheck.advice.distributions import in_distribution
 from gpucheck.advice.launchers import LAUNCH, OF_PREFLIGHT, TORCHRUN, in_form
 from gpucheck.derived import Derived
 from gpucheck.derived.surroundings import Cluster
@@ -141,7 +142,11 @@ class Interruption(Derived):
             return fix
         # A command that no shell here can be given is "" (``Python.quoted``); then none is shown.
         commands = fix.commands if all(fix.commands) else ()
-        commands = tuple(filter(None, (in_form(line, self._launcher) for line in commands)))
+        commands = tuple(
+            command
+            for line in commands
+            if (command := in_distribution(in_form(line, self._launcher), self._system))
+        )
         fix = msgspec.structs.replace(fix, verify=fix.verify or "gpucheck")
         as_root: tuple[str, ...] = ()
         # A text may be of a Linux that Windows runs; triage has chosen the commands for it.
