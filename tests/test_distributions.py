@@ -1,6 +1,5 @@
 """No command of Ubuntu for a distribution that is stated to be another one."""
 
-import pytest
 from each import each
 from test_machines import TABLES
 
@@ -65,7 +64,7 @@ and installed a driver from http://www.nvidia.com/Download/index.aspx
 """
 
 
-@pytest.mark.parametrize(
+@each(
     ("os", "named"),
     [
         ("Arch Linux", "nvidia-open-lts for linux-lts"),

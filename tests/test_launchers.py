@@ -83,7 +83,9 @@ def test_what_a_text_shows(text: str, launcher: str | None) -> None:
 
 def commands(text: str) -> list[str]:
     found = triage(text, TABLES)
-    return [command for finding in found.causes for fix in finding.fixes for command in fix.commands]
+    return [
+        command for finding in found.causes for fix in finding.fixes for command in fix.commands
+    ]
 
 
 DUPLICATE = "NCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 7000"

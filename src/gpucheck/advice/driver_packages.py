@@ -61,7 +61,9 @@ def named_packages(system: System, table: DriverPackages) -> Sentence | None:
             "On Arch Linux it is the package nvidia-open for the kernel linux, nvidia-open-lts for "
             "linux-lts and nvidia-open-dkms for any other, for GPUs from Turing on."
         )
-    row = table.row(system.distribution or "", system.distribution_version, None, None)
+    row = table.row(
+        system.distribution or "", system.distribution_version, system.machine or "x86_64", None
+    )
     if row is None or row.way != "dnf":
         return None
     return say(

@@ -161,7 +161,9 @@ class TorchFixes(Derived):
             return ()
         old = ".".join(best.torch.split(".")[:2])
         if newest is None:
-            fix = self._environment.with_a_build(say("If nothing needs PyTorch {old}, take a newer one.", old=old))
+            fix = self._environment.with_a_build(
+                say("If nothing needs PyTorch {old}, take a newer one.", old=old)
+            )
             return (fix,) if fix is not None else ()
         text = say("If nothing needs PyTorch {old}: install {build}.", old=old, build=_what(newest))
         return (self._installing(text, newest),)
