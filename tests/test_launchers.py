@@ -34,16 +34,16 @@ FORMS = {
         f"{LAUNCH} SCRIPT",
     ),
     "mpirun": (
-        "mpirun -n N -x NCCL_P2P_DISABLE=1 python SCRIPT",
-        "mpirun -n N -x MASTER_PORT=29511 python SCRIPT",
+        "mpirun -n N -x NCCL_P2P_DISABLE=1 PROGRAM",
+        "mpirun -n N -x MASTER_PORT=29511 PROGRAM",
         "",
-        "mpirun -n N python SCRIPT",
+        "mpirun -n N PROGRAM",
     ),
     "srun": (
-        "NCCL_P2P_DISABLE=1 srun --ntasks-per-node=N python SCRIPT",
-        "MASTER_PORT=29511 srun --ntasks-per-node=N python SCRIPT",
-        "srun --ntasks-per-node=N --output=rank-%t.log python SCRIPT",
-        "srun --ntasks-per-node=N python SCRIPT",
+        "NCCL_P2P_DISABLE=1 srun --ntasks-per-node=N PROGRAM",
+        "MASTER_PORT=29511 srun --ntasks-per-node=N PROGRAM",
+        "srun --ntasks-per-node=N --output=rank-%t.log PROGRAM",
+        "srun --ntasks-per-node=N PROGRAM",
     ),
     "vllm": ("NCCL_P2P_DISABLE=1 vllm serve MODEL", "", "", ""),
     "sglang": (
@@ -95,7 +95,7 @@ DUPLICATE = "NCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA d
     ("says", "command"),
     [
         ("I start it by accelerate launch train.py", "accelerate launch SCRIPT"),
-        ("srun -n 2 python train.py", "srun --ntasks-per-node=N python SCRIPT"),
+        ("srun -n 2 python train.py", "srun --ntasks-per-node=N PROGRAM"),
         ("torch 1.8.1+cu111", f"{LAUNCH} SCRIPT"),
         ("torch 1.13.1+cu117", RANKS),
         ("", RANKS),

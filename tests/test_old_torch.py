@@ -59,8 +59,7 @@ def pasted(says: str, gpu: str = "GeForce RTX 3090", code: str = "sm_86") -> tup
         ),
         (
             "1.12.1", "10.2", "3.10", "[pip3] torchvision==0.13.1",
-            "torch==1.12.1+cu113 torchvision==0.13.1+cu113 --extra-index-url "
-            "https://download.pytorch.org/whl/cu113",
+            f"torch==1.12.1+cu113 torchvision==0.13.1+cu113 --extra-index-url {CU113}",
         ),
         ("1.4.0", "10.1", "3.6", "", f"torch==1.7.1+cu110 --find-links {ROOT}"),
     ],

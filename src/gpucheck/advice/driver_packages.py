@@ -53,7 +53,8 @@ def named_packages(system: System, table: DriverPackages) -> Sentence | None:
     """
     if system.distribution == "nixos":
         return say(
-            "On NixOS, set {option} in the configuration, and rebuild the system before you reboot.",
+            "On NixOS, set {option} in the configuration, and rebuild the system before you "
+            "reboot.",
             option='services.xserver.videoDrivers = [ "nvidia" ]',
         )
     if system.distribution == "arch":

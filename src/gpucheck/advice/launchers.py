@@ -34,10 +34,10 @@ _FORMS: Mapping[str, _Form] = {
         starts="python -m torch.distributed.launch --nproc_per_node=N", port="--master_port=29511"
     ),
     # Open MPI passes a variable on with -x.
-    "mpirun": _Form(starts="mpirun -n N", script="python SCRIPT", port=_PORT, each="-x "),
+    "mpirun": _Form(starts="mpirun -n N", script="PROGRAM", port=_PORT, each="-x "),
     # man srun: %t is the task, so that each has a file.
     "srun": _Form(
-        starts="srun --ntasks-per-node=N", script="python SCRIPT", port=_PORT,
+        starts="srun --ntasks-per-node=N", script="PROGRAM", port=_PORT,
         logs="--output=rank-%t.log",
     ),
     "vllm": _Form(starts="vllm serve", script="MODEL"),
@@ -80,7 +80,8 @@ def in_form(command: str, launcher: str) -> str:
     before, found, after = command.partition("torchrun ")
     if not found or form is None:
         return command
-    variables, options = before.split(), []
+    variables = before.split()
+    options: list[str] = []
     for option, own in (("--master_port", form.port), ("--redirects", form.logs)):
         if option in after:
             (variables if own == _PORT else options).append(own)

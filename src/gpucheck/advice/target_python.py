@@ -137,7 +137,7 @@ class Python(Derived):
         return tuple(commands)
 
     def may_keep(self, build: str) -> bool:
-        """Whether pip itself may replace torch by another release, without uninstalling it first."""
+        """Whether pip may replace torch by another release itself, without an uninstall."""
         return not (self.is_closed() or self._in_the_way(build) or self._from_conda())
 
     def _in_the_way(self, build: str) -> list[str]:

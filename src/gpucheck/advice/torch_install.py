@@ -45,7 +45,7 @@ _OF_NGC = say(
 class TorchFixes(Derived):
     """Which torch to install, according to ``recommend``, and the commands that install it."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  # the target, the machine and where builds come from
         self,
         python: Python,
         system: System,

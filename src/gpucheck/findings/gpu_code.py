@@ -91,7 +91,7 @@ or of the machine's CUDA toolkit does not add code to PyTorch.
 
 
 @GPU_TOO_NEW_FOR_TORCH.check
-def check_gpu_too_new_for_torch(
+def check_gpu_too_new_for_torch(  # noqa: PLR0913, PLR0917  # torch, the GPUs and the ways out
     torch: TorchBuild,
     board: Board,
     code: TorchCode,

@@ -249,7 +249,7 @@ class TorchOldDefaults(Table, frozen=True):
 
 
 class IndexRow(Row, frozen=True):
-    """A build ("cu126", "cpu"), the address of its index, and the page of its wheels before 1.11."""
+    """A build ("cu126", "cpu"), the address of its index, and the page of its older wheels."""
 
     build: Build
     address: Address
