@@ -116,6 +116,7 @@ class TorchAgain(Derived):
 # Exact commands that create an environment with another Python and install PyTorch in it.
 
 _FOLDER = "gpu-env"
+MINIFORGE_PAGE = "https://conda-forge.org/download/"
 
 
 class NewEnvironment(Derived):
@@ -148,7 +149,7 @@ class NewEnvironment(Derived):
         return first, or_else(second)
 
     def with_a_build(self, why: Sentence) -> Fix | None:
-        """Return the fix with the newest build that fits, and the oldest Python that it has.
+        """Return the fix with the newest build that fits, and the nearest Python that it has.
 
         If the driver is unknown, the build is the one that runs with the oldest.
         """
@@ -160,9 +161,11 @@ class NewEnvironment(Derived):
         offer = found.by_driver[-1].offer if found.by_driver else found.best
         if offer is None or offer.of_board:  # a board's own Python is the one of its wheels
             return None
-        pythons = recommender.offers(offer.platform).pythons(offer)
+        mine = _minor(situation.python or "")
+        usual = [p for p in recommender.offers(offer.platform).pythons(offer) if p[-1] != "t"]
+        python = min(usual, key=lambda python: abs(_minor(python) - mine))
         make = self._by_conda if self._by_conda_first else self._by_uv
-        fix = make(pythons[0], offer)
+        fix = make(python, offer)
         return replace(fix, text=in_turn((why, fix.text)))
 
     def _first_with_a_build(
@@ -210,6 +213,11 @@ class NewEnvironment(Derived):
         return self._python.quoted([*install, *words[1:]])
 
 
+def _minor(python: str) -> int:
+    """Return 12 of "3.12" and "3.12t"; 0 of "", so that the oldest is the nearest."""
+    return int(python.rstrip("t").partition(".")[2] or 0)
+
+
 def _what(python: str, offer: Offer | None) -> str:
     if offer is None:
         return say("an environment with Python {python}", python=python)
@@ -218,4 +226,40 @@ def _what(python: str, offer: Offer | None) -> str:
         python=python,
         torch=offer.torch,
         build=offer.build,
+    )
+
+
+def build_in_words(offer: Offer) -> Sentence:
+    """Return ``PyTorch 2.9.1 built for CUDA 12.8 (cu128)``."""
+    if not offer.cuda:
+        return say("PyTorch {torch} for the CPU", torch=offer.torch)
+    return say(
+        "PyTorch {torch} built for CUDA {cuda} ({build})",
+        torch=offer.torch,
+        cuda=offer.cuda,
+        build=offer.build,
+    )
+
+
+def make_by_conda(offer: Offer) -> Sentence:
+    """Return what to do where conda-forge alone has a build."""
+    return say(
+        "Make a conda environment with the build of conda-forge, {build}; Miniforge brings conda: "
+        "{page}.",
+        build=build_in_words(offer),
+        page=MINIFORGE_PAGE,
+    )
+
+
+def make_environment(best: Offer | None) -> Sentence:
+    """Return what to do where pip may not change the Python that another program manages."""
+    if best is None:
+        return say(
+            "pip may not change this Python because another program manages it. Create a virtual "
+            "environment."
+        )
+    return say(
+        "pip may not change this Python because another program manages it. Create a virtual "
+        "environment with {build}.",
+        build=build_in_words(best),
     )

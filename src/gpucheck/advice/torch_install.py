@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from gpucheck.advice.offers import CHANNEL, usual_range
-from gpucheck.advice.package_indexes import PackageIndexes
+from gpucheck.advice.package_indexes import PackageIndexes, names_its_build
 from gpucheck.advice.pip_requirement import companion_doubts, requirement
 from gpucheck.advice.reasons import lacking
 from gpucheck.advice.recommender import Offer, Recommendation, Recommender, Situation
 from gpucheck.advice.situations import MachineFacts, left_aside
 from gpucheck.advice.target_python import Python
-from gpucheck.advice.torch_again import NewEnvironment
+from gpucheck.advice.torch_again import (
+    NewEnvironment,
+    build_in_words,
+    make_by_conda,
+    make_environment,
+)
 from gpucheck.derived import Derived, Gpu
 from gpucheck.derived.wheels import wheel_platform
 from gpucheck.facts.claims import Fix
@@ -29,7 +34,6 @@ PREVIOUS_PAGE = "https://pytorch.org/get-started/previous-versions/"
 JETSON_PAGE = (
     "https://docs.nvidia.com/deeplearning/frameworks/install-pytorch-jetson-platform/index.html"
 )
-MINIFORGE_PAGE = "https://conda-forge.org/download/"
 _OLD, _LAST_OLD = 1, 13
 """The releases that projects of their time need: 1.x, up to 1.13."""
 _MOST_REASONS = 4  # chosen: they are read as one paragraph
@@ -85,7 +89,7 @@ class TorchFixes(Derived):
         found = self._recommended()
         if found is not None and found.elsewhere is not None and not self._is_of_ngc():
             return self._python.new_conda_environment(
-                in_turn((found.reasons[0], _make_by_conda(found.elsewhere))), found.elsewhere
+                in_turn((found.reasons[0], make_by_conda(found.elsewhere))), found.elsewhere
             )
         if found is not None and self._needs_another_python(found) and not self._is_of_ngc():
             return self._with_another_python()
@@ -117,7 +121,7 @@ class TorchFixes(Derived):
         version, _, local = (self._torch.version or "").partition("+")
         same = released(version) == released(offer.torch) and self._torch.cuda == offer.cuda
         if not same or local == offer.build or not offer.cuda or offer.channel != "pip":
-            return _what(offer)
+            return build_in_words(offer)
         return say(
             "PyTorch's own build of {torch} for CUDA {cuda} ({build}) instead of the installed one",
             torch=offer.torch,
@@ -133,8 +137,10 @@ class TorchFixes(Derived):
         found = self._recommended()
         if found is None or found.best is None or self._is_of_ngc():
             return ()
-        if self._is_old():
-            return () if self._needs_another_python(found) else self._or_newest(found.best)
+        if self._needs_another_python(found):
+            return ()
+        if self._is_old() and names_its_build(found.best.torch):
+            return self._or_newest(found.best)
         return tuple(
             self._installing(
                 say(
@@ -142,7 +148,7 @@ class TorchFixes(Derived):
                     "{build}.",
                     release=choice.driver,
                     newer=before.driver,
-                    build=_what(choice.offer),
+                    build=build_in_words(choice.offer),
                 ),
                 choice.offer,
             )
@@ -165,7 +171,11 @@ class TorchFixes(Derived):
                 say("If nothing needs PyTorch {old}, take a newer one.", old=old)
             )
             return (fix,) if fix is not None else ()
-        text = say("If nothing needs PyTorch {old}: install {build}.", old=old, build=_what(newest))
+        text = say(
+            "If nothing needs PyTorch {old}: install {build}.",
+            old=old,
+            build=build_in_words(newest),
+        )
         return (self._installing(text, newest),)
 
     def _needs_another_python(self, found: Recommendation) -> bool:
@@ -196,7 +206,10 @@ class TorchFixes(Derived):
         Args:
             limit: what excludes the installed build: "the driver you have".
         """
-        offer, newest = self.offer(), self._newest()
+        found, newest = self._recommended(), self._newest()
+        if found is not None and self._needs_another_python(found):
+            return None  # that is a larger change than what the limit is about
+        offer = found.best if found is not None else None
         if offer is None or newest is None or offer.torch == newest.torch:
             return self.install(say("it is the newest that runs on {limit}", limit=limit))
         return self.install(
@@ -272,7 +285,7 @@ class TorchFixes(Derived):
                 commands += (self._python.install_there("install", self._numpy_for(best)),)
         return Fix(
             text=in_turn(
-                (text, _make_environment(best), *mirror, _BY_THE_SYSTEM, self._python.run_there())
+                (text, make_environment(best), *mirror, _BY_THE_SYSTEM, self._python.run_there())
             ),
             commands=commands,
             verify=f"gpucheck --python {inside}",
@@ -451,17 +464,6 @@ class TorchFixes(Derived):
         return ".nv" in local and bool(self._container.runtime)  # Jetson's wheels have it too
 
 
-def _what(offer: Offer) -> Sentence:
-    if not offer.cuda:
-        return say("PyTorch {torch} for the CPU", torch=offer.torch)
-    return say(
-        "PyTorch {torch} built for CUDA {cuda} ({build})",
-        torch=offer.torch,
-        cuda=offer.cuda,
-        build=offer.build,
-    )
-
-
 def _install(what: Sentence, why: str) -> Sentence:
     if why:
         return say("Install {build}: {why}.", build=what, why=why)
@@ -474,26 +476,3 @@ def _use(what: Sentence, why: str) -> Sentence:
             "Use an image or a new virtual environment with {build}: {why}.", build=what, why=why
         )
     return say("Use an image or a new virtual environment with {build}.", build=what)
-
-
-def _make_by_conda(offer: Offer) -> Sentence:
-    return say(
-        "Make a conda environment with the build of conda-forge, {build}; Miniforge brings conda: "
-        "{page}.",
-        build=_what(offer),
-        page=MINIFORGE_PAGE,
-    )
-
-
-def _make_environment(best: Offer | None) -> Sentence:
-    """Return what to do where pip may not change the Python that another program manages."""
-    if best is None:
-        return say(
-            "pip may not change this Python because another program manages it. Create a virtual "
-            "environment."
-        )
-    return say(
-        "pip may not change this Python because another program manages it. Create a virtual "
-        "environment with {build}.",
-        build=_what(best),
-    )
