@@ -191,6 +191,17 @@ def test_a_reader_that_leaves_early_is_no_fault() -> None:
     assert "fault" not in done.stderr
 
 
+def test_chinese_in_a_pipe_that_has_none_is_announced() -> None:
+    for encoding, noted in (("cp1252", True), ("ascii", True), ("gbk", False), ("utf-8", False)):
+        done = subprocess.run(
+            [sys.executable, "-m", "gpucheck", "explain", "driver-too-old", "--lang", "zh"],
+            capture_output=True, timeout=120, check=False,
+            env={**os.environ, "PYTHONIOENCODING": encoding},
+        )  # fmt: skip
+        assert done.returncode == 0
+        assert (b"PYTHONUTF8=1" in done.stderr) is noted
+
+
 def test_a_terminal_that_speaks_ascii_only_is_served() -> None:
     done = run("explain", "driver-too-old", PYTHONIOENCODING="ascii")
     assert done.returncode == 0

@@ -444,3 +444,21 @@ def test_windows_wsl_and_containers_are_sent_to_the_right_place() -> None:
     assert "On the host" in driver(DOCKER, UBUNTU).install().text
     assert driver(DOCKER, UBUNTU).reboot("x").commands == ()
     assert driver(UBUNTU).reboot("x").commands == ("sudo reboot",)
+
+
+def test_the_embeddable_python_of_windows_has_no_ensurepip() -> None:
+    windows = System(os="windows", machine="x86_64")
+    folder = r"C:\py"
+    apart = [rf"{folder}\python312.zip", folder]
+    for paths, command in (
+        (apart, rf"{folder}\python.exe get-pip.py"),
+        ([*apart, rf"{folder}\Lib", rf"{folder}\DLLs"], rf"{folder}\python.exe -m ensurepip"),
+    ):
+        embedded = msgspec.structs.replace(
+            VENV, executable=rf"{folder}\python.exe", prefix=folder, kind="other", has_pip=False,
+            sys_path=paths,
+        )  # fmt: skip
+        (*_, last) = python(embedded, windows).get_pip()
+        assert last == command
+        text = python(embedded, windows).install("Do it.", ["install", "numpy"]).text
+        assert ("._pth" in text) is (paths is apart)

@@ -173,7 +173,11 @@ def test_compat_triage_and_recommend_give_the_same_command() -> None:
         compared += 1
         release = f"=={facts.torch.partition('+')[0]}"
         answers = recommended(facts, release) or recommended(facts, "")
-        if not agrees(fixes, answers):
+        if fixes and fixes[0][0] == "--python":  # an environment with another Python
+            whatever = recommended(facts._replace(python=None), "")
+            if without_index(fixes[0]) not in map(without_index, whatever):
+                differences.append(f"{facts}: compat {cause} {fixes}, recommend {whatever}")
+        elif not agrees(fixes, answers):
             differences.append(f"{facts}: compat {cause} {fixes}, recommend {answers}")
         # Where compat installs nothing, the driver does not know the GPU. collect_env lists it by
         # this driver, which says the opposite.
@@ -210,6 +214,10 @@ def test_each_step_of_an_answer_without_a_driver_is_the_answer_with_that_driver(
 def for_pip(words: list[str]) -> list[str]:
     """Return what another tool installs as pip is told it."""
     words = words[2:] if words[:1] == ["--python"] else words
+    beside = ["--index-strategy", "unsafe-best-match", "--index"]
+    if beside[0] in words:
+        at = words.index(beside[0])
+        words = [*words[:at], "--extra-index-url", *words[at + len(beside) :]]
     return ["--index-url" if word == "--default-index" else word for word in words]
 
 

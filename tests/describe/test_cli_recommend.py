@@ -527,8 +527,8 @@ def test_of_other_gpus_the_processor_is_assumed_and_said() -> None:
     assert "x86_64 (--arch)" in run("--gpu", "H100", "--driver", "580", "--os", "windows").stdout
 
 
-def test_the_index_of_an_old_build_stands_beside_pypi() -> None:
-    box = ("--gpu", "V100", "--driver", "470.256.02", "--os", "linux", "--python-version", "3.6")
-    index = "https://download.pytorch.org/whl/cu113"
-    command = f"python -m pip install torch==1.10.2+cu113 --extra-index-url {index}"
+def test_windows_with_an_old_driver_gets_an_old_build_by_its_page() -> None:
+    box = ("--gpu", "RTX 2060", "--driver", "445.87", "--os", "windows", "--python-version", "3.8")
+    page = "https://download.pytorch.org/whl/torch_stable.html"
+    command = f"python -m pip install torch==1.10.2+cu102 --find-links {page}"
     assert command in " ".join(run(*box).stdout.split())

@@ -135,3 +135,15 @@ def test_packages_that_gpucheck_runs_on_are_left_alone() -> None:
     assert [(fix_left.slug, fix_left.who) for fix_left in found.left] == [("a", "you")]
     assert "uses itself" in found.left[0].reason
     assert [step.slugs for step in made(finding("a", own)).steps] == [("a",)]
+
+
+def test_pip_with_an_address_is_left_with_the_true_reason() -> None:
+    wheel = f"{PIP} install https://example.org/torch-2.4.0-cp310-cp310-linux_aarch64.whl"
+    page = f"{PIP} install torch==1.7.1+cu110 --find-links https://example.org/torch_stable.html"
+    for command in (wheel, page):
+        fix = replace(TORCH, commands=(command,), classes=("environment",))
+        (left,) = made(finding("torch-missing", fix)).left
+        assert left.who == "you"
+        assert "address of a wheel" in left.reason
+    (shell,) = made(finding("shm-too-small", SHELL)).left
+    assert "address of a wheel" not in shell.reason

@@ -52,6 +52,9 @@ _ROWS: tuple[Row, ...] = (
     ("python", ("-c",), "reads"),
     ("python", ("--version",), "reads"),
     ("conda", ("list",), "reads"),
+    # A new container: neither this environment nor the machine becomes another one.
+    ("docker", ("run",), "reads"),
+    ("podman", ("run",), "reads"),
     ("prime-select", ("query",), "reads"),
     *(
         (program, (), "reads")
@@ -112,6 +115,7 @@ _ROWS: tuple[Row, ...] = (
             ),
             *("apptainer", "docker", "podman", "enroot", "srun", "torchrun", "resources:", "ren"),
             *("lxc", "qsub", "bsub", "runtimeclassname:"),
+            *("accelerate", "deepspeed", "mpirun", "vllm"),
             *("remove-item", "$env:", "chmod", "source", "."),
         )
     ),

@@ -5,7 +5,13 @@ from datetime import datetime, timezone
 
 import msgspec
 
-from gpucheck.advice.driver_packages import DEBIAN, UBUNTU, Wanted, install_commands
+from gpucheck.advice.driver_packages import (
+    DEBIAN,
+    UBUNTU,
+    Wanted,
+    install_commands,
+    named_packages,
+)
 from gpucheck.derived import Derived, Gpu, Gpus
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Fix
@@ -149,6 +155,7 @@ _BY_INSTALLER = say(
 _OF_JETPACK = say(
     "The driver of a Jetson is part of its JetPack: it becomes newer with a newer JetPack."
 )
+_ANY = say("the NVIDIA driver")
 _GUIDE = say("NVIDIA's guide for each distribution: {page}", page=DRIVER_GUIDE)
 
 
@@ -231,7 +238,7 @@ class DriverFixes(Derived):
             return say("NVIDIA driver {release} or newer", release=at_least)
         branch = self.branch()
         if branch is None:
-            return say("the NVIDIA driver")
+            return _ANY
         return say("an NVIDIA driver of branch {branch}", branch=branch)
 
     def reboot(self, why: str) -> Fix:
@@ -317,14 +324,18 @@ class DriverFixes(Derived):
         )
         if self._pci.nvswitches:
             return Fix(text=in_turn((text, _WITH_NVSWITCHES, DRIVER_GUIDE)), restart="machine")
-        if self._system.distribution == "nixos":
+        known = bool(self._capabilities())
+        if self._system.distribution == "nixos" and known:
             return Fix(text=in_turn((text, _on_nixos(opened=opened))), restart="machine")
         if branch is None or opened is None:
-            return Fix(text=in_turn((text, _GUIDE)), restart="machine")
+            newest_only = None if known else self._newest_only(at_least, reason)
+            return newest_only or Fix(text=in_turn((text, _GUIDE)), restart="machine")
         wanted = Wanted(branch=branch, opened=opened, newest=self._newest_drives_all())
         if commands := install_commands(self._system, wanted, self._packages):
             first = (_FROM_INSTALLER,) if self._may_be_from_installer() else ()
             return Fix(text=in_turn((text, *first)) if first else text, commands=commands)
+        if newest_only := self._newest_only(at_least, reason):
+            return newest_only
         flavour = (
             say("Use its open kernel modules.")
             if opened
@@ -334,6 +345,15 @@ class DriverFixes(Derived):
         is_last = branch == self._support.last(self._capabilities())
         how = (*self._packages_first(), _BY_INSTALLER) if is_last else (_GUIDE,)
         return Fix(text=in_turn((text, flavour, *how)), restart="machine")
+
+    def _newest_only(self, at_least: str | None, reason: str) -> Fix | None:
+        """Return the fix where a distribution has the newest driver alone, and it may be right."""
+        named = named_packages(self._system, self._packages)
+        if named is None or (self._capabilities() and not self._newest_drives_all()):
+            return None
+        driver = say("NVIDIA driver {release} or newer", release=at_least) if at_least else _ANY
+        text = say("Install {driver}, then reboot.", driver=_because(driver, reason))
+        return Fix(text=in_turn((text, named)), restart="machine")
 
     def _packages_first(self) -> tuple[Sentence, ...]:
         """Say which packages of the driver go first: a distribution's keep the installer off."""
@@ -368,7 +388,7 @@ class DriverFixes(Derived):
         elif driving:
             named = say("NVIDIA driver branch {branch} or newer", branch=driving[0])
         else:
-            named = say("the NVIDIA driver")
+            named = _ANY
         return _because(named, reason)
 
     def _driving_all(self, at_least: str | None) -> list[int]:

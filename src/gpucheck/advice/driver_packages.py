@@ -7,6 +7,7 @@ that is what ``newest`` says. Nothing is offered for a system that the table doe
 import msgspec
 
 from gpucheck.facts.system import System
+from gpucheck.language import Sentence, listed, say
 from gpucheck.tables.driver import DriverPackageRow, DriverPackages
 
 DEBIAN, UBUNTU = ("debian",), ("ubuntu", "linuxmint")
@@ -42,6 +43,34 @@ def install_commands(system: System, wanted: Wanted, table: DriverPackages) -> t
     if packages is None:
         return ()
     return (*_commands(row, wanted, _named(packages, wanted)), _REBOOT)
+
+
+def named_packages(system: System, table: DriverPackages) -> Sentence | None:
+    """Say which packages bring the driver where its command depends on what is not known.
+
+    For Arch Linux that is the kernel (https://archlinux.org/packages/), for the others the GPU
+    (https://rpmfusion.org/Howto/NVIDIA, https://wiki.nixos.org/wiki/NVIDIA).
+    """
+    if system.distribution == "nixos":
+        return say(
+            "On NixOS, set {option} in the configuration, and rebuild the system before you "
+            "reboot.",
+            option='services.xserver.videoDrivers = [ "nvidia" ]',
+        )
+    if system.distribution == "arch":
+        return say(
+            "On Arch Linux it is the package nvidia-open for the kernel linux, nvidia-open-lts for "
+            "linux-lts and nvidia-open-dkms for any other, for GPUs from Turing on."
+        )
+    row = table.row(
+        system.distribution or "", system.distribution_version, system.machine or "x86_64", None
+    )
+    if row is None or row.way != "dnf":
+        return None
+    return say(
+        "On Fedora it is {packages} from RPM Fusion, for GPUs from Turing on.",
+        packages=listed((row.open_packages or "").split()),
+    )
 
 
 def _commands(row: DriverPackageRow, wanted: Wanted, packages: str) -> tuple[str, ...]:

@@ -6,6 +6,8 @@ import re
 import msgspec
 
 from gpucheck.advice.command_class import class_of, restart_of
+from gpucheck.advice.distributions import in_distribution
+from gpucheck.advice.launchers import LAUNCH, OF_PREFLIGHT, TORCHRUN, in_form
 from gpucheck.derived import Derived
 from gpucheck.derived.surroundings import Cluster
 from gpucheck.facts.claims import Fix
@@ -13,7 +15,9 @@ from gpucheck.facts.driver import Nvml
 from gpucheck.facts.preflight import Preflight
 from gpucheck.facts.request import Pasted
 from gpucheck.facts.system import Container, System
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.language import in_series, in_turn, say, say_many
+from gpucheck.tables.versions import released
 
 # Commands of Linux in the form of Windows, for PowerShell and cmd alike.
 
@@ -91,6 +95,7 @@ COLLECT_FIRST = say(
 AS_ADMINISTRATOR = say("Run this in a terminal that was started as administrator.")
 _TWO_SHELLS = say("Commands with $env: or Env: are for PowerShell, those with set for cmd.")
 AS_ROOT = say("There is no sudo here: root must run this.")
+_FIRST_WITH_TORCHRUN = (1, 10)  # setup.py of pytorch v1.10.0: the entry point; 1.9 has none
 _MOST_NAMED = 3  # chosen: enough to know whom to ask, and still one sentence
 _SUDO = re.compile(
     r"^sudo (?=(?:apt-get|dnf|yum|zypper|apk|pacman|ldconfig|sed) )|^sudo (?=ldconfig$)"
@@ -113,6 +118,7 @@ class Interruption(Derived):
         preflight: Preflight,
         cluster: Cluster,
         pasted: Pasted,
+        torch: TorchBuild,
     ) -> None:
         self._nvml = nvml
         self._system = system
@@ -120,6 +126,10 @@ class Interruption(Derived):
         self._preflight = preflight
         self._cluster = cluster
         self._pasted = pasted
+        self._launcher = pasted.launcher or OF_PREFLIGHT.get(preflight.launcher or "", TORCHRUN)
+        release = released(torch.version)
+        if self._launcher == TORCHRUN and release is not None and release < _FIRST_WITH_TORCHRUN:
+            self._launcher = LAUNCH
 
     def careful(self, fix: Fix, *, is_hardware: bool) -> Fix:
         """Return a fix with its classes and cautions; that of another node has them already.
@@ -132,6 +142,11 @@ class Interruption(Derived):
             return fix
         # A command that no shell here can be given is "" (``Python.quoted``); then none is shown.
         commands = fix.commands if all(fix.commands) else ()
+        commands = tuple(
+            command
+            for line in commands
+            if (command := in_distribution(in_form(line, self._launcher), self._system))
+        )
         fix = msgspec.structs.replace(fix, verify=fix.verify or "gpucheck")
         as_root: tuple[str, ...] = ()
         # A text may be of a Linux that Windows runs; triage has chosen the commands for it.

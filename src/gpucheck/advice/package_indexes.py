@@ -13,11 +13,23 @@ from gpucheck.facts.torch import Interpreter, PackageSources
 from gpucheck.language import Sentence, say
 from gpucheck.tables.gpus import JetsonWheelRow
 from gpucheck.tables.torch import BuildRow, CondaBuilds, WheelIndexes
-from gpucheck.tables.versions import numbers
+from gpucheck.tables.versions import numbers, released
 
 # Which index a command names, and where no index is named because a mirror is configured.
 
 WHEEL_INDEX = "https://download.pytorch.org/whl/"
+
+
+_FIRST_ON_ONE_INDEX = (2, 0)
+
+
+def names_its_build(torch: str) -> bool:
+    """Whether PyTorch's page of previous versions names the build in the version of a release.
+
+    It does so up to 1.13, for torch and torchvision.
+    """
+    release = released(torch)
+    return release is not None and release[:2] < _FIRST_ON_ONE_INDEX
 
 
 class PackageIndexes(Derived):
@@ -53,10 +65,18 @@ class PackageIndexes(Derived):
         index = self._indexes.index(build, self._platform)
         return index is not None and index.beside_pypi
 
-    def arguments(self, build: str) -> tuple[str, str]:
-        """Return pip's arguments for the index of a build whose version says which it is."""
-        option = "--extra-index-url" if self.is_beside_pypi(build) else "--index-url"
-        return option, self.of_build(build)
+    def options(self, build: str, torch: str) -> tuple[str, str]:
+        """Return pip's option that says where a build of a torch is, and its value.
+
+        Those before 2.0 come with what they need from PyPI, as PyTorch's page of previous versions
+        has it: the command has to name the build (``torch==1.13.1+cu117``).
+        """
+        if self.is_beside_pypi(build):
+            return "--extra-index-url", self.of_build(build)
+        if not names_its_build(torch):
+            return "--index-url", self.of_build(build)
+        page = self._indexes.page(build, torch) if self._base == WHEEL_INDEX else None
+        return ("--find-links", page) if page else ("--extra-index-url", self.of_build(build))
 
     def mirror(self, *, uv: bool, elsewhere: bool = False) -> str:
         """Return the mirror of PyPI that pip, or uv, is configured for; "" if there is none.

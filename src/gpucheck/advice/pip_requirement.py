@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from gpucheck.advice.companions import Companion
 from gpucheck.advice.offers import Offer
-from gpucheck.advice.package_indexes import PackageIndexes
+from gpucheck.advice.package_indexes import PackageIndexes, names_its_build
 from gpucheck.advice.target_python import COMPANIONS
 from gpucheck.language import say
 from gpucheck.tables import Tables
@@ -35,16 +35,20 @@ def requirement(
     if offer.wheel:  # PyPI's torchvision and torchaudio would replace it by their own torch
         return ["install", *offer.requires, offer.wheel, *packages]
     companions = tables.get(TorchCompanions)
-    words = [f"torch=={offer.torch}"]
+    by_build = names_its_build(offer.torch) and not offer.is_default
+    words = [f"torch=={offer.torch}" + (f"+{offer.build}" if by_build else "")]
     for package in COMPANIONS:
         if package in wanted:
             version = companions.companion_for(offer.torch, package)
-            words.append(f"{package}=={version}" if version else package)
+            local = f"+{offer.build}" if by_build and package == "torchvision" else ""
+            words.append(f"{package}=={version}{local}" if version else package)
     words += packages
     pages = dict.fromkeys(other.index for other in others if other.index)
     links = [word for page in pages for word in ("--find-links", page)]
-    if offer.is_default and not name_index:
+    if offer.is_default and (not name_index or names_its_build(offer.torch)):
         return ["install", *words, *links]
+    if by_build:
+        return ["install", *words, *indexes.options(offer.build, offer.torch), *links]
     index = offer.index or indexes.of_build(offer.build)
     if indexes.is_beside_pypi(offer.build) or any(
         not other.index and not other.from_source for other in others
@@ -58,7 +62,7 @@ def requirement(
 def companion_doubts(offer: Offer, wanted: Collection[str], tables: Tables) -> list[str]:
     """Return what is uncertain about the wanted companions: torchaudio may not be in the index."""
     companions, builds = tables.get(TorchCompanions), tables.get(TorchBuilds)
-    from_index = offer.cuda and not offer.is_default
+    from_index = offer.cuda and not offer.is_default and not names_its_build(offer.torch)
     doubts: list[str] = []
     for package in COMPANIONS:
         if package not in wanted:

@@ -22,7 +22,7 @@ from gpucheck.advice.offers import (
     newest_first,
     runs_on_glibc,
 )
-from gpucheck.advice.package_indexes import CondaOffers
+from gpucheck.advice.package_indexes import CondaOffers, names_its_build
 from gpucheck.advice.reasons import Reasons, left_out
 from gpucheck.tables import Tables
 from gpucheck.tables.versions import numbers
@@ -245,6 +245,8 @@ class _Search:
             return ()
         steps: list[ForDriver] = []
         for offer in fitting:
+            if names_its_build(offer.torch) and not names_its_build(fitting[0].torch):
+                break  # nobody who asks for the newest has a driver for releases of 2022 and before
             needed = self._offers.oldest_driver(offer, self._situation)
             if needed and (not steps or numbers(needed) < numbers(steps[-1].driver)):
                 steps.append(ForDriver(needed, offer))

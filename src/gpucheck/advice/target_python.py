@@ -31,6 +31,11 @@ _BY_PIP = say(
     "to fit. conda removes only what the command names; conda packages that depend on it stay. "
     "Those with compiled code may not fit the new one: run gpucheck again, which checks them."
 )
+_GET_PIP = "https://bootstrap.pypa.io/get-pip.py"  # https://pip.pypa.io/en/stable/installation/
+_NO_ENSUREPIP = say(
+    "This is Python's embeddable package, which has no ensurepip: get-pip.py installs pip. First "
+    "remove the # before import site in the ._pth file beside python.exe, or pip is not found."
+)
 
 
 class Python(Derived):
@@ -66,7 +71,21 @@ class Python(Derived):
         """Return the command that installs pip if it is missing and has no replacement."""
         if self._interpreter.has_pip is not False or self._interpreter.kind == "uv":
             return ()
+        if self._is_embeddable():
+            return (f"curl.exe -fsSLO {_GET_PIP}", self.command("get-pip.py"))
         return (self.command("-m", "ensurepip"),)
+
+    def _is_embeddable(self) -> bool:
+        """Whether this is Python's embeddable package for Windows, which has no ensurepip.
+
+        Its standard library is a zip file beside the program; every other Python has a Lib.
+        """
+        entries = [entry.lower().rstrip("\\") for entry in self._interpreter.sys_path or ()]
+        return (
+            self._system.os == "windows"
+            and any(entry.endswith(".zip") for entry in entries)
+            and not any(ntpath.basename(entry) == "lib" for entry in entries)
+        )
 
     def pip(self, *arguments: str) -> str:
         """Return a command line that installs into, or removes from, the target.
@@ -116,6 +135,10 @@ class Python(Derived):
             words = (*self.torch_family(), *self._in_the_way(build))
             commands.append(self.pip("uninstall", "-y", *words))
         return tuple(commands)
+
+    def may_keep(self, build: str) -> bool:
+        """Whether pip may replace torch by another release itself, without an uninstall."""
+        return not (self.is_closed() or self._in_the_way(build) or self._from_conda())
 
     def _in_the_way(self, build: str) -> list[str]:
         """Return the installed wheels whose files the wheels of another build would overwrite."""
@@ -273,6 +296,8 @@ class Python(Derived):
             text = in_turn((text, also))
         if remove and self._from_conda():
             text = in_turn((text, _BY_PIP))
+        if self.get_pip() and self._is_embeddable():
+            text = in_turn((text, _NO_ENSUREPIP))
         return Fix(text=text, commands=(*before, self.pip(*arguments)), verify=self.verify())
 
     def verify(self) -> str:

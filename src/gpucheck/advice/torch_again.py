@@ -14,7 +14,7 @@ from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts.claims import Fix, or_else
 from gpucheck.facts.system import System
 from gpucheck.facts.torch import Interpreter, NeededPackage, TorchBuild
-from gpucheck.language import in_series, say
+from gpucheck.language import Sentence, in_series, in_turn, say
 from gpucheck.tables import Tables
 from gpucheck.tables.packages import SystemPackages
 
@@ -70,7 +70,7 @@ class TorchAgain(Derived):
         words = ["install", *options, f"torch=={version}"]
         variant = version.partition("+")[2]
         if variant.startswith("cu") or variant == "cpu":
-            words += self._indexes.arguments(variant)
+            words += self._indexes.options(variant, version)
         elif variant:
             return Fix(
                 text=say(
@@ -116,6 +116,7 @@ class TorchAgain(Derived):
 # Exact commands that create an environment with another Python and install PyTorch in it.
 
 _FOLDER = "gpu-env"
+MINIFORGE_PAGE = "https://conda-forge.org/download/"
 
 
 class NewEnvironment(Derived):
@@ -146,6 +147,26 @@ class NewEnvironment(Derived):
         by_uv, by_conda = self._by_uv(python, offer), self._by_conda(python, offer)
         first, second = (by_conda, by_uv) if self._by_conda_first else (by_uv, by_conda)
         return first, or_else(second)
+
+    def with_a_build(self, why: Sentence) -> Fix | None:
+        """Return the fix with the newest build that fits, and the nearest Python that it has.
+
+        If the driver is unknown, the build is the one that runs with the oldest.
+        """
+        situation = self._facts.situation()
+        if situation is None:
+            return None
+        recommender = Recommender(self._tables)
+        found = recommender.recommend(replace(situation, python=None))
+        offer = found.by_driver[-1].offer if found.by_driver else found.best
+        if offer is None or offer.of_board:  # a board's own Python is the one of its wheels
+            return None
+        mine = _minor(situation.python or "")
+        usual = [p for p in recommender.offers(offer.platform).pythons(offer) if p[-1] != "t"]
+        python = min(usual, key=lambda python: abs(_minor(python) - mine))
+        make = self._by_conda if self._by_conda_first else self._by_uv
+        fix = make(python, offer)
+        return replace(fix, text=in_turn((why, fix.text)))
 
     def _first_with_a_build(
         self, pythons: Sequence[str], platform: str
@@ -187,8 +208,14 @@ class NewEnvironment(Derived):
         """Return the command that installs, or the one that determines what to install."""
         if offer is None:
             return self._python.quoted(["gpucheck", "recommend", "--python", inside])
-        words = requirement(offer, (), self._tables, self._indexes, name_index=False)
+        family = self._python.torch_family()
+        words = requirement(offer, family, self._tables, self._indexes, name_index=False)
         return self._python.quoted([*install, *words[1:]])
+
+
+def _minor(python: str) -> int:
+    """Return 12 of "3.12" and "3.12t"; 0 of "", so that the oldest is the nearest."""
+    return int(python.rstrip("t").partition(".")[2] or 0)
 
 
 def _what(python: str, offer: Offer | None) -> str:
@@ -199,4 +226,40 @@ def _what(python: str, offer: Offer | None) -> str:
         python=python,
         torch=offer.torch,
         build=offer.build,
+    )
+
+
+def build_in_words(offer: Offer) -> Sentence:
+    """Return ``PyTorch 2.9.1 built for CUDA 12.8 (cu128)``."""
+    if not offer.cuda:
+        return say("PyTorch {torch} for the CPU", torch=offer.torch)
+    return say(
+        "PyTorch {torch} built for CUDA {cuda} ({build})",
+        torch=offer.torch,
+        cuda=offer.cuda,
+        build=offer.build,
+    )
+
+
+def make_by_conda(offer: Offer) -> Sentence:
+    """Return what to do where conda-forge alone has a build."""
+    return say(
+        "Make a conda environment with the build of conda-forge, {build}; Miniforge brings conda: "
+        "{page}.",
+        build=build_in_words(offer),
+        page=MINIFORGE_PAGE,
+    )
+
+
+def make_environment(best: Offer | None) -> Sentence:
+    """Return what to do where pip may not change the Python that another program manages."""
+    if best is None:
+        return say(
+            "pip may not change this Python because another program manages it. Create a virtual "
+            "environment."
+        )
+    return say(
+        "pip may not change this Python because another program manages it. Create a virtual "
+        "environment with {build}.",
+        build=build_in_words(best),
     )

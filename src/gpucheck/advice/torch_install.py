@@ -6,12 +6,18 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from gpucheck.advice.offers import CHANNEL, usual_range
-from gpucheck.advice.package_indexes import PackageIndexes
+from gpucheck.advice.package_indexes import PackageIndexes, names_its_build
 from gpucheck.advice.pip_requirement import companion_doubts, requirement
 from gpucheck.advice.reasons import lacking
 from gpucheck.advice.recommender import Offer, Recommendation, Recommender, Situation
 from gpucheck.advice.situations import MachineFacts, left_aside
 from gpucheck.advice.target_python import Python
+from gpucheck.advice.torch_again import (
+    NewEnvironment,
+    build_in_words,
+    make_by_conda,
+    make_environment,
+)
 from gpucheck.derived import Derived, Gpu
 from gpucheck.derived.wheels import wheel_platform
 from gpucheck.facts.claims import Fix
@@ -28,7 +34,8 @@ PREVIOUS_PAGE = "https://pytorch.org/get-started/previous-versions/"
 JETSON_PAGE = (
     "https://docs.nvidia.com/deeplearning/frameworks/install-pytorch-jetson-platform/index.html"
 )
-MINIFORGE_PAGE = "https://conda-forge.org/download/"
+_OLD, _LAST_OLD = 1, 13
+"""The releases that projects of their time need: 1.x, up to 1.13."""
 _MOST_REASONS = 4  # chosen: they are read as one paragraph
 _BY_THE_SYSTEM = say(
     "If the system's package manager installed this PyTorch, let it install what belongs to it."
@@ -42,7 +49,7 @@ _OF_NGC = say(
 class TorchFixes(Derived):
     """Which torch to install, according to ``recommend``, and the commands that install it."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  # the target, the machine and where builds come from
         self,
         python: Python,
         system: System,
@@ -51,9 +58,11 @@ class TorchFixes(Derived):
         facts: MachineFacts,
         packages: Packages,
         indexes: PackageIndexes,
+        environment: NewEnvironment,
         tables: Tables,
     ) -> None:
         self._python = python
+        self._environment = environment
         self._indexes = indexes
         self._system = system
         self._torch = torch
@@ -74,13 +83,16 @@ class TorchFixes(Derived):
         """Return the fix that replaces torch by a build that fits every GPU and the driver.
 
         None if no build is known to fit. If no wheel has code for the GPUs, it is conda-forge's
-        build in a new environment.
+        build in a new environment; if only those for another Python have it, an environment with
+        this Python.
         """
         found = self._recommended()
         if found is not None and found.elsewhere is not None and not self._is_of_ngc():
             return self._python.new_conda_environment(
-                in_turn((found.reasons[0], _make_by_conda(found.elsewhere))), found.elsewhere
+                in_turn((found.reasons[0], make_by_conda(found.elsewhere))), found.elsewhere
             )
+        if found is not None and self._needs_another_python(found) and not self._is_of_ngc():
+            return self._with_another_python()
         if found is None or found.best is None:
             return None
         what, more = self._anew(found.best), self._more(found)
@@ -93,14 +105,23 @@ class TorchFixes(Derived):
         """Return the fix that installs a build with the program that its channel is for."""
         if offer.channel != "pip":
             return self._python.install_by_conda(text, offer)
-        return self._python.install(text, self._requirement(offer), build=offer.build)
+        words = self._requirement(offer)
+        if self._facts.python() is not None or not self._python.may_keep(offer.build):
+            return self._python.install(text, words, build=offer.build)
+        # Where the Python is unknown, it may be too old for this release: then nothing is lost.
+        mine, family = released(self._torch.version), self._python.torch_family()
+        if mine is None and len(family) == 1 and words[2:3] == ["--index-url"] and not offer.index:
+            words[1] += f"+{offer.build}"  # this replaces any other build, of the same release too
+        elif mine is None or mine == released(offer.torch):
+            return self._python.install(text, words, build=offer.build)
+        return self._python.install(text, words, remove=False)
 
     def _anew(self, offer: Offer) -> Sentence:
         """Return the build to install, told apart from the installed one if their numbers agree."""
         version, _, local = (self._torch.version or "").partition("+")
         same = released(version) == released(offer.torch) and self._torch.cuda == offer.cuda
         if not same or local == offer.build or not offer.cuda or offer.channel != "pip":
-            return _what(offer)
+            return build_in_words(offer)
         return say(
             "PyTorch's own build of {torch} for CUDA {cuda} ({build}) instead of the installed one",
             torch=offer.torch,
@@ -108,11 +129,18 @@ class TorchFixes(Derived):
             build=offer.build,
         )
 
-    def for_older_drivers(self) -> tuple[Fix, ...]:
-        """Return what to install instead where the driver is unknown and may be an older one."""
+    def instead(self) -> tuple[Fix, ...]:
+        """Return what to install instead: for an older driver, or if no project needs the old one.
+
+        The first where the driver is unknown, the second beside a release before 2.0.
+        """
         found = self._recommended()
         if found is None or found.best is None or self._is_of_ngc():
             return ()
+        if self._needs_another_python(found):
+            return ()
+        if self._is_old() and names_its_build(found.best.torch):
+            return self._or_newest(found.best)
         return tuple(
             self._installing(
                 say(
@@ -120,12 +148,55 @@ class TorchFixes(Derived):
                     "{build}.",
                     release=choice.driver,
                     newer=before.driver,
-                    build=_what(choice.offer),
+                    build=build_in_words(choice.offer),
                 ),
                 choice.offer,
             )
             for before, choice in itertools.pairwise(found.by_driver)
         )
+
+    def _is_old(self) -> bool:
+        """Whether the installed release is one before 2.0, which old projects need."""
+        mine = released(self._torch.version)
+        return bool(self._torch.installed and mine and mine[0] == _OLD)
+
+    def _or_newest(self, best: Offer) -> tuple[Fix, ...]:
+        """Return how to install the newest release instead of an old one."""
+        newest = self._newest() if self._facts.python() is not None else None
+        if newest is not None and newest.torch == best.torch:
+            return ()
+        old = ".".join(best.torch.split(".")[:2])
+        if newest is None:
+            fix = self._environment.with_a_build(
+                say("If nothing needs PyTorch {old}, take a newer one.", old=old)
+            )
+            return (fix,) if fix is not None else ()
+        text = say(
+            "If nothing needs PyTorch {old}: install {build}.",
+            old=old,
+            build=build_in_words(newest),
+        )
+        return (self._installing(text, newest),)
+
+    def _needs_another_python(self, found: Recommendation) -> bool:
+        """Whether a build fits this machine only with another Python than the target, or may.
+
+        A Python that is unknown is one of those that the old release has wheels for.
+        """
+        situation = self._facts.situation()
+        if situation is None:
+            return False
+        if found.best is None:
+            if situation.python is None or found.elsewhere is not None:
+                return False
+            return self._of_release(replace(situation, python=None)).best is not None
+        if situation.python is not None or not self._is_old() or found.best.channel != "pip":
+            return False
+        release = self._tables.get(TorchReleases).pythons(
+            self._torch.version or "", situation.platform
+        )
+        offers = Recommender(self._tables).offers(situation.platform)
+        return not set(release or ()) <= set(offers.pythons(found.best))
 
     def install_for(self, limit: str) -> Fix | None:
         """Return the fix that installs a build that a limit of this machine allows.
@@ -135,7 +206,10 @@ class TorchFixes(Derived):
         Args:
             limit: what excludes the installed build: "the driver you have".
         """
-        offer, newest = self.offer(), self._newest()
+        found, newest = self._recommended(), self._newest()
+        if found is not None and self._needs_another_python(found):
+            return None  # that is a larger change than what the limit is about
+        offer = found.best if found is not None else None
         if offer is None or newest is None or offer.torch == newest.torch:
             return self.install(say("it is the newest that runs on {limit}", limit=limit))
         return self.install(
@@ -211,7 +285,7 @@ class TorchFixes(Derived):
                 commands += (self._python.install_there("install", self._numpy_for(best)),)
         return Fix(
             text=in_turn(
-                (text, _make_environment(best), *mirror, _BY_THE_SYSTEM, self._python.run_there())
+                (text, make_environment(best), *mirror, _BY_THE_SYSTEM, self._python.run_there())
             ),
             commands=commands,
             verify=f"gpucheck --python {inside}",
@@ -244,9 +318,9 @@ class TorchFixes(Derived):
         """Return this fix, which leads to PyTorch's own page, or that of a Jetson on a Jetson."""
         return self.of_jetpack() if self._system.jetson else fix
 
-    def index_of(self, build: str) -> str:
-        """Return the address of the index with the wheels of a build such as cu126."""
-        return self._indexes.of_build(build)
+    def index_of(self, build: str, torch: str) -> tuple[str, str]:
+        """Return pip's option that says where a build such as cu126 of a torch is."""
+        return self._indexes.options(build, torch)
 
     def verify(self) -> str:
         """Return the command that shows whether the fix worked."""
@@ -297,7 +371,24 @@ class TorchFixes(Derived):
             same = recommender.recommend(replace(situation, torch=release))
             if same.best is not None and released(same.best.torch) == released(release):
                 return same
+        if self._is_old() and situation.channel == "pip":
+            # The smallest change for a project of that time is the next release of that time.
+            for minor in range((*(released(self._torch.version) or ()), 0)[1], _LAST_OLD + 1):
+                near = recommender.recommend(replace(situation, torch=f"{_OLD}.{minor}"))
+                if near.best is not None:
+                    return near
         return recommender.recommend(situation)
+
+    def _with_another_python(self) -> Fix | None:
+        python = self._facts.python()
+        if python is not None:
+            why = say("No build for Python {python} fits this machine.", python=python)
+        else:
+            why = say(
+                "What fits this machine needs a newer Python than PyTorch {release} may have.",
+                release=(self._torch.version or "").partition("+")[0],
+            )
+        return self._environment.with_a_build(why)
 
     def _newest(self) -> Offer | None:
         """Return the newest build that fits, whatever release is installed."""
@@ -373,17 +464,6 @@ class TorchFixes(Derived):
         return ".nv" in local and bool(self._container.runtime)  # Jetson's wheels have it too
 
 
-def _what(offer: Offer) -> Sentence:
-    if not offer.cuda:
-        return say("PyTorch {torch} for the CPU", torch=offer.torch)
-    return say(
-        "PyTorch {torch} built for CUDA {cuda} ({build})",
-        torch=offer.torch,
-        cuda=offer.cuda,
-        build=offer.build,
-    )
-
-
 def _install(what: Sentence, why: str) -> Sentence:
     if why:
         return say("Install {build}: {why}.", build=what, why=why)
@@ -396,26 +476,3 @@ def _use(what: Sentence, why: str) -> Sentence:
             "Use an image or a new virtual environment with {build}: {why}.", build=what, why=why
         )
     return say("Use an image or a new virtual environment with {build}.", build=what)
-
-
-def _make_by_conda(offer: Offer) -> Sentence:
-    return say(
-        "Make a conda environment with the build of conda-forge, {build}; Miniforge brings conda: "
-        "{page}.",
-        build=_what(offer),
-        page=MINIFORGE_PAGE,
-    )
-
-
-def _make_environment(best: Offer | None) -> Sentence:
-    """Return what to do where pip may not change the Python that another program manages."""
-    if best is None:
-        return say(
-            "pip may not change this Python because another program manages it. Create a virtual "
-            "environment."
-        )
-    return say(
-        "pip may not change this Python because another program manages it. Create a virtual "
-        "environment with {build}.",
-        build=_what(best),
-    )

@@ -27,8 +27,8 @@ class Confidence(str, enum.Enum):
 
 
 CommandClass = Literal["reads", "environment", "machine", "interrupts"]
-"""What a command does: it only reads, changes one environment or runs a program in it, changes the
-machine, or interrupts what others run on it."""
+"""What a command does: it only reads or makes a new container, changes one environment or runs a
+program in it, changes the machine, or interrupts what others run on it."""
 CLASSES: tuple[CommandClass, ...] = get_args(CommandClass)
 """The most harmless first."""
 

@@ -127,6 +127,8 @@ class Pasted(Section, frozen=True, kw_only=True):
     """A line in which a program says that it has done its work."""
     tells: bool | None = None
     """Whether somebody asks or describes something in it; a list of facts does not."""
+    launcher: str | None = None
+    """What starts the ranks, as far as the text shows it: ``torchrun``, ``accelerate`` ..."""
     own_verdict: str | None = None
     """The verdict of a gpucheck report in the text: ``healthy``, ``broken`` ..."""
     signs: list[Sign] | None = None

@@ -16,8 +16,9 @@ from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.no_kernel_image import NoKernelImage
 from gpucheck.language import Sentence, in_series, in_turn, listed, say
+from gpucheck.tables.compilers import CubinRules, Runs
 from gpucheck.tables.gpus import GpuArchitectures
-from gpucheck.tables.versions import at_least, parse
+from gpucheck.tables.versions import at_least, numbers, parse
 
 
 class HideGpus(Derived):
@@ -90,11 +91,12 @@ or of the machine's CUDA toolkit does not add code to PyTorch.
 
 
 @GPU_TOO_NEW_FOR_TORCH.check
-def check_gpu_too_new_for_torch(
+def check_gpu_too_new_for_torch(  # noqa: PLR0913, PLR0917  # torch, the GPUs and the ways out
     torch: TorchBuild,
     board: Board,
     code: TorchCode,
     architectures: GpuArchitectures,
+    rules: CubinRules,
     reinstall: TorchFixes,
     update: DriverFixes,
     hide: HideGpus,
@@ -126,28 +128,37 @@ def check_gpu_too_new_for_torch(
             new,
             torch,
             architectures,
+            rules,
         ),
         evidence=(*code.facts(), *(fact for gpu in new for fact in gpu.facts)),
-        fixes=(fix, *reinstall.for_older_drivers(), *((others,) if others else ())),
+        fixes=(fix, *reinstall.instead(), *((others,) if others else ())),
     )
 
 
 def _with_need(
-    headline: str, new: list[Gpu], torch: TorchBuild, architectures: GpuArchitectures
-) -> str:
-    """Add the oldest CUDA that can build code for the first of the GPUs."""
+    headline: str, new: list[Gpu], torch: TorchBuild, architectures: GpuArchitectures,
+    rules: CubinRules,
+) -> str:  # fmt: skip
+    """Add the oldest CUDA that can build code that runs on the first of the GPUs.
+
+    It may be code for an older GPU of the same kind: that for 8.0 runs on 8.6.
+    """
     capability = new[0].compute_capability or ""
-    row = architectures.row(capability)
-    if row is None or row.first_toolkit is None:
-        return headline
-    built, first = parse(torch.cuda), parse(row.first_toolkit)
-    if built is None or first is None or at_least(built, first):
+    makers = [
+        row.first_toolkit
+        for row in architectures.rows
+        if row.first_toolkit
+        and rules.how(f"sm_{row.compute_capability.replace('.', '')}", capability, None)
+        is Runs.CUBIN
+    ]
+    built, first = parse(torch.cuda), min(makers, key=numbers, default=None)
+    if built is None or first is None or at_least(built, numbers(first)):
         return headline
     return say(
         "{headline}; code for {capability} needs a build of CUDA {cuda} or newer",
         headline=headline,
         capability=capability,
-        cuda=row.first_toolkit,
+        cuda=first,
     )
 
 
@@ -259,7 +270,7 @@ def check_gpu_too_old_for_torch(  # torch, the GPUs and the ways out
     if not fix.commands and not works:
         cpu = reinstall.install_cpu(say("it runs on the CPU and does not use this GPU"))
     more = [way_out for way_out in (others, or_else(cpu) if cpu else None) if way_out is not None]
-    fixes = (fix, *reinstall.for_older_drivers(), *more)
+    fixes = (fix, *reinstall.instead(), *more)
     if old:
         return Hit(
             headline=_headline(torch, some_of(old, judged), never_had=never_had),

@@ -99,7 +99,7 @@ def check_torch_cpu_only(
                     )
                 )
             ),
-            *reinstall.for_older_drivers(),
+            *reinstall.instead(),
         ),
     )
 
@@ -213,7 +213,7 @@ def _other_accelerator(
                     "Choose a CUDA build at {start_page}, and install it.", start_page=START_PAGE
                 )
             ),
-            *reinstall.for_older_drivers(),
+            *reinstall.instead(),
         ),
         severity=Severity.WARNING if also else None,
         confidence=Confidence.POSSIBLE if also else Confidence.CERTAIN,
@@ -295,6 +295,6 @@ def _jetson_build_elsewhere(torch: TorchBuild, code: TorchCode, reinstall: Torch
                     "Choose a CUDA build at {start_page}, and install it.", start_page=START_PAGE
                 )
             ),
-            *reinstall.for_older_drivers(),
+            *reinstall.instead(),
         ),
     )

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from gpucheck.advice import Python, TorchFixes
+from gpucheck.advice.package_indexes import names_its_build
 from gpucheck.advice.target_python import COMPANIONS
 from gpucheck.derived.extensions import ExtensionPackages
 from gpucheck.facts import UnknownFactError, known
@@ -299,13 +300,14 @@ def _fix(  # what a command for one package is made of
             verify=python.verify(),
         )
     local = version.partition("+")[2]
-    index = ["--index-url", reinstall.index_of(local)] if _is_index(local) else []
+    index = reinstall.index_of(local, version) if _is_index(local) else ()
+    by_build = bool(index) and names_its_build(version) and package == "torchvision"
     return Fix(
         text=_install(name, right, version, again=right == _plain(distribution.version or "")),
         commands=(
             *python.get_pip(),
             python.pip("uninstall", "-y", name),
-            python.pip("install", f"{name}=={right}", *index),
+            python.pip("install", f"{name}=={right}" + f"+{local}" * by_build, *index),
         ),
         verify=python.verify(),
     )

@@ -189,6 +189,12 @@ def runnable(text: str, place: Place) -> Command | None:
     return None
 
 
+def is_of_pip(text: str, place: Place) -> bool:
+    """Whether a command calls pip of the target, in whatever form."""
+    argv = _words(text, place) or []
+    return argv[:3] == [place.python, "-m", "pip"]
+
+
 def _words(text: str, place: Place) -> list[str] | None:
     """Split a command; None if a shell would make anything else of it."""
     if place.windows:

@@ -13,7 +13,7 @@ from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.torch import Packages
 from gpucheck.findings.form import Finding
 from gpucheck.fixing.journal import JournalStep
-from gpucheck.fixing.permitted import Command, Place, runnable
+from gpucheck.fixing.permitted import Command, Place, is_of_pip, runnable
 from gpucheck.language import Sentence, listed, say
 
 # The project of an environment: which file will undo a change, and what makes it stay.
@@ -310,6 +310,15 @@ def _left(finding: Finding, refused: str, place: Place | None) -> list[FixLeft]:
     if any(command is not None and command.names & _OWN for command in commands):
         why = say(
             "gpucheck runs in this environment, and this changes a package that it uses itself."
+        )
+        return [_of(finding, fix, "you", why)]
+    if place is not None and any(
+        is_of_pip(text, place) and command is None
+        for text, command in zip(fix.commands, commands, strict=True)
+    ):
+        why = say(
+            "gpucheck runs pip with the names of packages and one index alone, not with the "
+            "address of a wheel or another source beside PyPI: run it yourself."
         )
         return [_of(finding, fix, "you", why)]
     why = say(

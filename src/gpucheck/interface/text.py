@@ -216,13 +216,22 @@ def _replace(path: str, data: bytes) -> None:
 def _print(text: str) -> None:
     from gpucheck.language.visible import encodable  # noqa: PLC0415
 
+    shown = encodable(text, sys.stdout.encoding)
     try:
-        click.echo(encodable(text, sys.stdout.encoding), nl=False, color=True)
+        click.echo(shown, nl=False, color=True)
     except OSError as error:
         if not _says_that_the_reader_left(error):
             raise
         # Without its number: of that, click makes the status of an error that was found.
         raise BrokenPipeError(None, os.strerror(errno.EPIPE)) from error
+    if shown != text and any("\u4e00" <= char <= "\u9fff" for char in text):
+        # In English, which every encoding has.
+        note = say(
+            "gpucheck: stdout is {encoding}, which has no Chinese characters: they are printed as "
+            "\\u codes. PYTHONUTF8=1, --lang en or -o FILE (UTF-8) avoids it.",
+            encoding=sys.stdout.encoding,
+        )
+        click.echo(str(note), err=True)
 
 
 def _says_that_the_reader_left(error: OSError) -> bool:

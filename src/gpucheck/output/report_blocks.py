@@ -134,7 +134,7 @@ def _see_torch(report: Report) -> tuple[str, ...]:
 # The fixes of a finding: what each is called, its commands, and how to verify it.
 
 _REACH: dict[CommandClass, str] = {
-    "reads": say("the commands only read"),
+    "reads": say("changes nothing"),
     "environment": say("changes your environment"),
     "machine": say("changes the machine"),
     "interrupts": say("interrupts others"),

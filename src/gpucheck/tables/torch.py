@@ -254,17 +254,21 @@ class TorchOldDefaults(Table, frozen=True):
 
 
 class IndexRow(Row, frozen=True):
-    """A build ("cu126", "cpu") and the address of its index.
+    """A build ("cu126", "cpu"), the address of its index, and the page of its older wheels.
 
-    `beside_pypi`: PyTorch's own commands for it name the index beside PyPI, which has what the
-    wheels need, too. `platform`: it has the builds for this one alone, and for it there is no
-    other index.
+    `beside_pypi`: its maker names the index beside PyPI, which has what the wheels need, too.
+    `platform`: it has the builds for this one alone, and for it there is no other index.
     """
 
     build: Build
     address: Address
+    page: Address | None = None
     platform: Platform | None = None
     beside_pypi: bool = False
+
+
+_FIRST_WITH_INDEX = (1, 11)
+"""From here on PyTorch's page of previous versions names an index instead of a page of wheels."""
 
 
 class WheelIndexes(Table, frozen=True):
@@ -278,6 +282,13 @@ class WheelIndexes(Table, frozen=True):
         of_build = [row for row in self.rows if row.build == build]
         own = next((row for row in of_build if row.platform and row.platform == platform), None)
         return own or next((row for row in of_build if row.platform is None), None)
+
+    def page(self, build: str, torch: str) -> str | None:
+        """Return the address for `--find-links` of a build; None from torch 1.11 on."""
+        release = released(torch)
+        if release is None or release[:2] >= _FIRST_WITH_INDEX:
+            return None
+        return next((row.page for row in self.rows if row.build == build), None)
 
 
 # What a PyTorch wheel of PyPI requires: its nvidia-* packages, cuda-toolkit, Triton.

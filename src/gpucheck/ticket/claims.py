@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from gpucheck.advice.launchers import launcher_in
 from gpucheck.engine import CheckResult, sections_behind
 from gpucheck.facts import Section
 from gpucheck.facts.claims import Confidence, Severity
@@ -83,7 +84,7 @@ def settled_with(tables: Tables) -> Settled:
 
 # A text as a snapshot: its facts, and its messages as facts; and back, to judge it anew.
 
-_OF_THE_TEXT = ("signs", "readers", "taken", "failure", "tells")
+_OF_THE_TEXT = ("signs", "readers", "taken", "failure", "tells", "launcher")
 
 _TRACEBACK = say("Python traceback")
 _FAMILIES: dict[str, tuple[str, ...]] = {
@@ -134,6 +135,7 @@ def snapshot_of(reading: Reading, tables: Tables) -> Snapshot:
         taken=taken,
         failure=_failed(reading.failure) if reading.failure is not None else None,
         tells=reading.tells,
+        launcher=launcher_in(reading.text.lower),
         sources={**pasted.sources, **dict.fromkeys(_OF_THE_TEXT, say("the text"))},
     )
     return Snapshot(sections, ProbeRuns(), tables=tables.version, origin="pasted")
