@@ -246,6 +246,19 @@ def test_conda_forge_is_named_where_it_alone_has_code_for_all() -> None:
     assert found.elsewhere.build == "cuda129"
 
 
+def test_a_release_older_than_the_tables_may_run_with_an_older_driver() -> None:
+    found = recommend(GTX_1080, driver="384.183", python="3.6")
+    assert found.unseen
+    assert "The tables begin with torch 1.7.0" in why_nothing(found)
+    for card, python, torch in (
+        (GTX_1080, "3.10", ""),  # 1.7 has no wheel for it, and neither had older ones
+        (Card("RTX 3060", "8.6"), "3.8", ""),  # nothing before 1.8 has its code
+        (GTX_1080, "3.6", "1.7"),
+    ):
+        found = recommend(card, driver="384.183", python=python, torch=torch)
+        assert "The tables begin with" not in why_nothing(found)
+
+
 def test_a_release_without_a_build_for_the_platform_is_said() -> None:
     text = why_nothing(recommend(H100, driver="580", platform="linux_aarch64", torch="1.12"))
     assert "no CUDA build of torch 1.12.1 for Linux on aarch64" in text

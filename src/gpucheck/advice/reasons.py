@@ -37,6 +37,7 @@ _NO_MODULES = say(
     "No driver serves all of these GPUs on Linux: some need the open kernel modules, others the "
     "proprietary ones, and only one kind can be loaded."
 )
+_PREVIOUS_PAGE = "https://pytorch.org/get-started/previous-versions/"
 _UNIFIED_PAGE = "https://github.com/pytorch/pytorch/pull/186285"
 
 
@@ -368,6 +369,26 @@ class Reasons:
             )
         ]
         return (self._not_seen(max(found, key=numbers)),) if found else ()
+
+    def older(self) -> tuple[str, ...]:
+        """Say that a release older than the tables may run with this driver; empty if none can."""
+        situation, offers = self._situation, self._offers
+        oldest = min(offers.releases(), key=numbers)
+        first = [o for o in offers.with_cuda() if o.torch == oldest]
+        runnable = frozenset(first).intersection(
+            *(offers.with_code_for(card.capability) for card in situation.cards)
+        )
+        asked = situation.torch or situation.channel == CHANNEL or not situation.cards
+        if asked or not any(offers.has_wheel_for(o, situation.python) for o in runnable):
+            return ()
+        return (
+            say(
+                "The tables begin with torch {oldest}. An older release may run with this driver: "
+                "{page} has the commands.",
+                oldest=oldest,
+                page=_PREVIOUS_PAGE,
+            ),
+        )
 
     def _not_seen(self, torch: str) -> str:
         return say(

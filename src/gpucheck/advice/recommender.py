@@ -285,14 +285,15 @@ class _Search:
                     reasons += self._reasons.newer_jetpack()
                 elif _newer(overall, newest):
                     reasons.insert(0, self._reasons.code_ends(newest, overall))
+                older = self._reasons.older() if ("driver",) in dict(changes) else ()
                 would = tuple(freed for _limits, freed in changes)
                 unseen = self._reasons.unseen()
                 is_open = any(self._exclusions.is_open(*change) for change in changes)
                 return Recommendation(
                     best=None,
-                    reasons=(*unseen, *reasons),
+                    reasons=(*unseen, *reasons, *older),
                     would_fit=would,
-                    unseen=bool(unseen) or is_open,
+                    unseen=bool(unseen or older) or is_open,
                 )
         jetsons = self._reasons.jetsons()
         return Recommendation(best=None, reasons=jetsons or (self._reasons.no_builds(),))
