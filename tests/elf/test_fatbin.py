@@ -47,6 +47,15 @@ def test_targets_of_one_chip_and_of_a_family(tmp_path: Path) -> None:
     assert codes(found) == ("sm_90a", "sm_100a", "sm_100f", "compute_120f")
 
 
+def test_zeros_between_containers_are_passed_over(tmp_path: Path) -> None:
+    """On aarch64 CUDA 12.6 and newer fill up to a multiple of 256."""
+    first = fat_binary(["sm_80"])
+    section = first + bytes(-len(first) % 256) + fat_binary(["sm_90"])
+    assert codes(read(tmp_path, tiny_elf(sections={".nv_fatbin": section}))) == ("sm_80", "sm_90")
+    far = first + bytes(8192) + fat_binary(["sm_90"])
+    assert read(tmp_path, tiny_elf(sections={".nv_fatbin": far})).value is None
+
+
 def test_code_of_the_device_linker_counts_too(tmp_path: Path) -> None:
     both = {".nv_fatbin": fat_binary(["sm_80"]), "__nv_relfatbin": fat_binary(["sm_86"])}
     assert codes(read(tmp_path, tiny_elf(sections=both))) == ("sm_80", "sm_86")

@@ -101,7 +101,7 @@ def test_a_report_of_a_text_has_the_lines_that_show_it() -> None:
     assert "driver-too-old" in page.text()
     assert "line 4: RuntimeError: The NVIDIA driver on your system is too old" in page.text()
     nothing = is_sound(of_report(triage("hello")))
-    assert "gpucheck recognises nothing in this text" in nothing.text()
+    assert "gpucheck finds no cause in this text" in nothing.text()
 
 
 def test_a_page_of_4096_ranks_is_small_and_names_only_suspects() -> None:

@@ -287,6 +287,31 @@ def test_the_monitor_of_node_problem_detector_gives_the_plugin_its_time() -> Non
     assert monitor["pluginConfig"]["max_output_length"] >= node_command.LONGEST
 
 
+def test_the_condition_of_a_node_finds_its_monitor_and_its_plugin() -> None:
+    account, binding, daemon = manifests("node-condition.yaml")
+    pod = daemon["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    monitor = Path(container["command"][1].partition("=")[2])
+    (rule,) = json.loads((EXAMPLES.parent / "node-problem-detector" / monitor.name).read_text())[
+        "rules"
+    ]
+    mounts = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
+    volumes = {one["name"]: one for one in pod["volumes"]}
+    assert mounts["plugin"] == str(monitor.parent) == str(Path(rule["path"]).parent)
+    assert mounts.keys() == volumes.keys()
+    assert volumes["plugin"]["configMap"]["defaultMode"] & 0o111  # it is a script
+    assert pod["serviceAccountName"] == account["metadata"]["name"]
+    assert binding["subjects"][0]["name"] == account["metadata"]["name"]
+    assert {one["metadata"].get("namespace") for one in (account, daemon)} == {"kube-system"}
+    page = (EXAMPLES.parents[1] / "preflight" / "kubernetes.md").read_text()
+    named = re.search(r"create configmap (\S+)(.*?)\n {4}kubectl", page, re.DOTALL)
+    assert named is not None
+    assert named[1] == volumes["plugin"]["configMap"]["name"]
+    files = re.findall(r"--from-file=(\S+)", named[2])
+    assert {Path(one).name for one in files} == {monitor.name, Path(rule["path"]).name}
+    assert all((EXAMPLES.parent / one).is_file() for one in files)
+
+
 def test_the_schemas_tell_what_is_wrong() -> None:
     job = manifests("indexed-job.yaml")[1]
     job["spec"]["completionMode"] = 3

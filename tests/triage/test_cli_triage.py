@@ -41,9 +41,10 @@ def test_nothing_recognised_is_one_sentence_and_status_3() -> None:
     found = run(text="hello\n")
     assert found.exit_code == 3
     assert " ".join(found.stdout.split()) == (
-        "UNKNOWN gpucheck recognises nothing in this text: no format and no message was "
+        "UNKNOWN gpucheck finds no cause in this text: no format and no message was "
         "recognised; ask for: "
-        "python -m torch.utils.collect_env."
+        "python -m torch.utils.collect_env. "
+        "gpucheck-report/1 verdict=unknown causes=none start=08c1"
     )
 
 

@@ -95,6 +95,35 @@ def test_what_is_no_number_of_an_error_is_left_alone(line: str) -> None:
     assert lines(line) == [line]
 
 
+@each(
+    "line",
+    [
+        "RuntimeError: CUDA error: 2",
+        "CUDA error 2 at kernel.cu:10",
+        "cudaMalloc failed: error code 2",
+        "cuMemAlloc failed with error 2",
+    ],
+)
+def test_2_is_out_of_memory_without_its_words(line: str) -> None:
+    assert triage(f"torch fails\n{line}\n").root_causes == ("out-of-memory",)
+
+
+@each(
+    "line",
+    [
+        "cudaGetDeviceCount() returned 2",
+        "cudaGetDevice returned 2",
+        "cudaGetDeviceProperties returned 2",
+        "cuInit(0) returned 2",
+        "cuDeviceGetCount failed with error 2",
+    ],
+)
+def test_2_of_a_call_that_uses_no_gpu_memory_names_no_cause(line: str) -> None:
+    """It may be a count, and if it is an error, something else than GPU memory is short."""
+    assert lines(line) == [line]
+    assert triage(f"torch fails\n{line}\n").root_causes == ()
+
+
 def test_the_words_of_a_line_decide_between_the_old_and_the_new_number() -> None:
     """10 was an invalid device and is now another error, 4 was a failed launch."""
     old, new = meant(10, "(10) : invalid device ordinal", ERRORS), meant(10, "error 10", ERRORS)

@@ -55,7 +55,7 @@ def render(
     page.labelled(VERDICTS[report.verdict], first_line(report), column=_COLUMN, style=style)
     if _says_nothing(report):
         _resembled(page, report)
-        return _ended(page, report) if leads(report) else page.text()
+        return _ended(page, report)
     if quiet:
         for slug in report.root_causes:
             page.words(slug, indent=_COLUMN)
@@ -252,9 +252,7 @@ def _nothing_known(report: Report) -> str:
     reasons = dict.fromkeys(clean(question.reason) for question in report.open_questions)
     if not reasons:
         return say("gpucheck recognises nothing in this text.")
-    return say(
-        "gpucheck recognises nothing in this text: {reasons}.", reasons=in_parts(list(reasons))
-    )
+    return say("gpucheck finds no cause in this text: {reasons}.", reasons=in_parts(list(reasons)))
 
 
 def _box(report: Report, finding: Finding, *, lines: bool) -> Box:

@@ -288,7 +288,7 @@ def triage(text: str | bytes) -> CheckReport:
         text: the text, or its bytes.
 
     Raises:
-        gpucheck.ticket.IntakeError: it is not a text (a ValueError).
+        gpucheck.ticket.given.IntakeError: it is not a text (a ValueError).
     """
     from gpucheck.ticket.given import IntakeError  # noqa: PLC0415
     from gpucheck.ticket.judge import triage as name_the_cause  # noqa: PLC0415

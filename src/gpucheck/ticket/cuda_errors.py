@@ -15,7 +15,7 @@ _LITERALS_OF_NUMBERS = (
     "cuda error", "cuda runtime error", "cuda driver error", "cuda api error", "cuda failure",
     "cuda failed", "thcudacheck", "cudaget", "cudaset", "cudamalloc", "cudadevice", "cudastream",
     "cudaerror", "cuda_error", "cuinit", "cudeviceget", "call to cu", "error code", "with error",
-    "cudamem",
+    "cudamem", "cumem", "cuctx",
     "cudapeek", "cudafree", "cudaevent", "cudalaunch",
 )  # fmt: skip
 # A number that counts something ("2 GPUs") or goes on ("2.1", "2%") is no code.
@@ -25,12 +25,13 @@ _ERROR_NUMBER = (
 _WORD = r"(?:error|failure|failed)"
 _TO_NUMBER = r"(?: ?code)?\s?[:=#]?\s?[(\[]?" + _ERROR_NUMBER
 _CALLED = (
-    r"\bcu(?:da(?:Get|Set|Malloc|Device|Stream|Mem|Peek|Free|Event|Launch)|Init|DeviceGet)\w{0,40}"
+    r"\bcu(?:da(?:Get|Set|Malloc|Device|Stream|Mem|Peek|Free|Event|Launch)|Init|DeviceGet|Mem|Ctx)"
+    r"\w{0,40}"
     r"(?:\([^()]{0,80}\))?,?\s"
 )
 _ERROR_NAME = re.compile(r"\b(?:cudaError[A-Z]\w{3,60}|CUDA_ERROR_\w{3,60})")
-_BEFORE_ANY_WORK = ("getdevicecount", "cuinit", "deviceget")
-"""Calls that use no GPU memory: if one reports "out of memory", something else is short."""
+_CALLS_WITHOUT_MEMORY = ("cudagetdevice", "cuinit", "cudeviceget")
+"""Calls that use no GPU memory: their 2 may be a count, or something else is short."""
 _MOST = 50  # chosen: lines with such a word; 12 change no answer on 752 labelled tickets
 _LONGEST = 1000  # of a line; chosen: a number of CUDA stands near its words
 
@@ -120,7 +121,7 @@ _ERROR = re.compile(
     r"|cudaError\w{3,60}|nvrtc: error\b|nccl(?:UnhandledCuda|System|Internal|Remote)Error\b"
     r"|ncclInvalid(?:Argument|Usage)\b|cu(?:DNN|BLAS|SOLVER|SPARSE|FFT) error\b|NVRM: Xid \("
     r"|(?-i:\bcu(?:da)?(?:Init|Device|Ctx|Mem|Malloc|Ipc|Module|Launch|Stream|Event|File|Set|Get)"
-    r"\w{0,40})(?:\(\))? (?:has )?(?:fail|error\b|returned (?:error|[1-9]))"
+    r"\w{0,40})(?:\([^()]{0,80}\))? (?:has )?(?:fail|error\b|returned (?:error|[1-9]))"
     r"|(?:CUBLAS|CUDNN|CUSPARSE|CUSOLVER|CUFFT|CURAND)_STATUS_(?!SUCCESS)[A-Z]\w{2,60})",
     re.IGNORECASE,
 )
@@ -166,6 +167,7 @@ def _named(line: Line, row: CudaErrorRow) -> Line:
 
 
 def _row(line: str, errors: CudaErrors) -> CudaErrorRow | None:
+    """Return the row of the error in a line; a name decides before a number, code has none."""
     if is_statement(line):
         return None
     named = next(filter(None, map(errors.named, _ERROR_NAME.findall(line))), None)
@@ -176,7 +178,7 @@ def _row(line: str, errors: CudaErrors) -> CudaErrorRow | None:
         return None
     row = meant(int(found["code"]), line, errors)
     if row is not None and OUT_OF_MEMORY.slug in row.slugs:
-        return None if any(map(line.lower().__contains__, _BEFORE_ANY_WORK)) else row
+        return None if any(map(line.lower().__contains__, _CALLS_WITHOUT_MEMORY)) else row
     return row
 
 

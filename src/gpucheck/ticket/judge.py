@@ -158,7 +158,8 @@ def _open_questions(
     """Return what keeps the text from being called healthy; () if nothing does."""
     pasted = snapshot.get(Pasted)
     shows = pasted.tells or pasted.ended_well or pasted.cut_off
-    if not recognised and pasted.failure is None and (pasted.complaint or not shows):
+    fails = pasted.failure is not None or pasted.gpu_error is not None
+    if not recognised and not fails and (pasted.complaint or not shows):
         return (
             _question(
                 say("Does the text say anything about PyTorch, CUDA or a GPU?"),

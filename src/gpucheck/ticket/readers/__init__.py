@@ -6,7 +6,7 @@ module of this package that has a ``read`` is a reader. Readers run in the order
 (0 by default), lowest first: if two report the same fact, the first one is believed.
 
 The bounds in their patterns, such as ``{0,60}``, are above what programs print. They keep a search
-in a hostile line linear (``tests/ticket/test_pattern_form.py``).
+in a hostile line linear (``tests/triage/test_pattern_form.py``).
 """
 
 import functools

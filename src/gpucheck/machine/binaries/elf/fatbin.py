@@ -29,6 +29,8 @@ _OF_ONE_CHIP, _OF_FAMILY = 1 << 20, 1 << 21
 """Flags of the targets whose names end in ``a`` and ``f``."""
 _BLOCK = 512  # bytes of a read; chosen: more than a header, little beside the code in between
 _ALIGNMENT = 8  # bytes, as seen in ELF files; windows.py has that of DLLs
+_MOST_PADDING = 4096
+"""Bytes of zeros between containers: chosen; on aarch64 CUDA 12.6 and newer fill up to 256."""
 _LARGEST_ARCHITECTURE = 999  # sm_ and three digits (sm_121): a larger number is damage
 MOST_ENTRIES = 2048
 """Maximum number of entries of one file; a large one has a few hundred."""
@@ -93,19 +95,22 @@ class _Walk:
 
     def section(self, at: int, end: int) -> bool:
         """Read the containers of a section; False if its content is not a container."""
-        start = at
+        start = ended = at
         while at + _CONTAINER.size <= end and self.left > 0:
-            self.left -= 1
             data = self._at(at, _CONTAINER.size)
             if len(data) < _CONTAINER.size:
                 return False
             magic, _version, header, length = _CONTAINER.unpack(data)
+            if magic == 0 and start < at < ended + _MOST_PADDING:
+                at += self._alignment
+                continue
+            self.left -= 1
             if magic != _MAGIC or header < _CONTAINER.size or at + header + length > end:
                 return False
             if not self._entries(at + header, at + header + length):
                 return False
-            at += header + length
-            at += -(at - start) % self._alignment
+            ended = at + header + length
+            at = ended + -(ended - start) % self._alignment
         return True
 
     def _entries(self, at: int, end: int) -> bool:
