@@ -72,6 +72,8 @@ _LITERALS_OF_ERRORS = (
     "cusparse error",
     "cufft error",
     "nvrm: xid",
+    "no devices were found",
+    "compiler identification",
     "cuinit",
     "cudevice",
     "cuctx",
@@ -121,7 +123,8 @@ _ERROR = re.compile(
     r"|ncclInvalid(?:Argument|Usage)\b|cu(?:DNN|BLAS|SOLVER|SPARSE|FFT) error\b|NVRM: Xid \("
     r"|(?-i:\bcu(?:da)?(?:Init|Device|Ctx|Mem|Malloc|Ipc|Module|Launch|Stream|Event|File|Set|Get)"
     r"\w{0,40})(?:\(\))? (?:has )?(?:fail|error\b|returned (?:error|[1-9]))"
-    r"|(?:CUBLAS|CUDNN|CUSPARSE|CUSOLVER|CUFFT|CURAND)_STATUS_(?!SUCCESS)[A-Z]\w{2,60})",
+    r"|(?:CUBLAS|CUDNN|CUSPARSE|CUSOLVER|CUFFT|CURAND)_STATUS_(?!SUCCESS)[A-Z]\w{2,60}"
+    r"|no devices were found|CUDA compiler identification is unknown)",
     re.IGNORECASE,
 )
 _SAID = re.compile(

@@ -26,7 +26,7 @@ _SYSTEM_WORDS = (
     "mac", "os x", "osx", "apple silicon", "/users/", "win", ":\\", "ubuntu", "debian", "centos",
     "rhel", "fedora", "arch linux", "manjaro", "rocky",
 )  # fmt: skip
-_TORCH_WORDS = (*(f"torch{sign}" for sign in " \t=:v`'\"*"), "torch.__version__")
+_TORCH_WORDS = (*(f"torch{sign}" for sign in " \t=:v`'\"*12"), "torch.__version__")
 """The words before a release: "torch" alone occurs in every path of a traceback."""
 _NOT_FOUND_WORDS = ("no matching distribution found for torch", "satisfies the requirement torch")
 _AVAILABLE_WORDS = (
@@ -38,8 +38,8 @@ RANK = 50  # prose comes last: people write what they believe they have
 # "torch 2.1" in prose: not as a part of a path or another package, and not followed by a suffix
 # that would make it a file name.
 _TORCH = re.compile(
-    r"(?<![\w/.-])(?:py)?torch(?:\.__version__)?(?: version| ver\.?)?[\s=:v`'\"*]{1,6}"
-    r"(\d\.\d{1,2}(?:\.\d{1,2})?(?:\+(?:cu\d{2,3}|cpu|rocm[\d.]{1,5}))?)(?![\w.]|-\w)",
+    r"(?<![\w/.-])(?:py)?torch(?:\.__version__)?(?: version| ver\.?)?[\s=:v`'\"*]{0,6}"
+    r"(\d\.\d{1,2}(?:\.\d{1,2})?(?:[+-](?:cu\d{2,3}|cpu|rocm[\d.]{1,5}))?)(?!\w|\.\w|-\w)",
     re.IGNORECASE,
 )
 _CONDA = re.compile(
@@ -55,7 +55,7 @@ _PIP = re.compile(
 _OTHER_INDEX = (" -f ", "--find-links", "index-url", " -i ", "--pre")
 """In a pip command these select other wheels than PyPI's."""
 _DRIVER = re.compile(
-    r"driver(?: version)?[\s=:`*]{1,4}v?(\d{3}\.\d{2,3}(?:\.\d{2})?)(?![\w.])", re.IGNORECASE
+    r"driver(?: version)?[\s=:`*]{1,4}v?(\d{3}\.\d{2,3}(?:\.\d{2})?)(?!\w|\.\w)", re.IGNORECASE
 )
 _SYSTEMS = {
     "macos": re.compile(
@@ -174,7 +174,7 @@ def _one(
 ) -> tuple[str, Line] | None:
     """Return a release on which all mentions agree, and the first line that names it."""
     found = [
-        (match[1], line)
+        (match[1].replace("-", "+"), line)
         for line in lines
         for match in pattern.finditer(line.text)
         if match[1] not in but
