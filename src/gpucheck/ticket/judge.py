@@ -92,10 +92,11 @@ def judge(text: Text, tables: Tables) -> Report:
 def _with_leads(report: Report, reading: Reading, tables: Tables) -> Report:
     """Return a report without a cause with what the wording of its text resembles."""
     pasted = report.snapshot.get(Pasted)
-    examined = bool(reading.formats) or pasted.failure is not None or pasted.ended_well is not None
-    if pasted.own_verdict is not None or (examined and report.verdict != "unknown"):
-        return report
     is_open = report.verdict == "unknown"
+    settled = pasted.failure or pasted.ended_well or pasted.cuda_available
+    inventory = bool(reading.formats) and not pasted.tells
+    if pasted.own_verdict is not None or (not is_open and (settled or inventory)):
+        return report
     leads = leads_of(reading.text.lower, doubts_only=not is_open)
     if not leads or is_only_printed(reading.text) or (is_wish(reading.text) and not is_open):
         return report
