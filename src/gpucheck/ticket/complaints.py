@@ -153,23 +153,28 @@ def tells_something(text: Text) -> bool:
     """
     if is_wish(text):
         return True
-    named = names_a_part(text)
+    named, short = names_a_part(text), only_asks(text)
+    if not short and (named or text.held(_OF_THE_FIELD)):
+        return True
+    asking = [line.text for line in text.lines if _may_ask(line.text) and _ASKS.search(line.text)]
+    if not short:
+        return bool(asking) or _wishes(text.lines)
+    asked = sum(len(_WORD.findall(line, 0, _BEGINNING)) for line in asking)
+    if asked < _A_QUESTION or (named and any(map(_WHY.search, asking))):
+        return False
+    return not any(map(_claims, asking))
+
+
+def only_asks(text: Text) -> bool:
+    """Whether a text that tells something has so few words that it can only be a question."""
     words = 0
     for index, line in enumerate(text.lines):
         words_of_line = _ADDRESS.sub("", line.text) if "://" in line.text else line.text
         if _PROSE.match(words_of_line) and role_of(text, index) not in PRINTED:
             words += len(_WORD.findall(words_of_line, 0, _BEGINNING))
             if words >= _ENOUGH:
-                break
-    if words >= _ENOUGH and (named or text.held(_OF_THE_FIELD)):
-        return True
-    asking = [line.text for line in text.lines if _may_ask(line.text) and _ASKS.search(line.text)]
-    if words >= _ENOUGH:
-        return bool(asking) or _wishes(text.lines)
-    asked = sum(len(_WORD.findall(line, 0, _BEGINNING)) for line in asking)
-    if asked < _A_QUESTION or (named and any(map(_WHY.search, asking))):
-        return False
-    return not any(map(_claims, asking))
+                return False
+    return True
 
 
 def asked_about(pasted: Pasted) -> str:

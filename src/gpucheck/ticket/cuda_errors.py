@@ -124,7 +124,7 @@ _ERROR = re.compile(
     r"|(?-i:\bcu(?:da)?(?:Init|Device|Ctx|Mem|Malloc|Ipc|Module|Launch|Stream|Event|File|Set|Get)"
     r"\w{0,40})(?:\(\))? (?:has )?(?:fail|error\b|returned (?:error|[1-9]))"
     r"|(?:CUBLAS|CUDNN|CUSPARSE|CUSOLVER|CUFFT|CURAND)_STATUS_(?!SUCCESS)[A-Z]\w{2,60}"
-    r"|no devices were found|CUDA compiler identification is unknown)",
+    r"|CUDA compiler identification is unknown)|^\W{0,9}no devices were found\W{0,3}$",
     re.IGNORECASE,
 )
 _SAID = re.compile(

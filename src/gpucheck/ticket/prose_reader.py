@@ -33,11 +33,6 @@ _ZERO = 128
 _LANE = 4
 """Bytes for the sum of a cause: 4,000 characters cannot add up to 2**32."""
 _MOST_LEADS = 3
-_DOUBT = 0.4
-"""Chosen: from this share on a text is not called healthy, unless it shows CUDA at work, a good end,
-an exception of a program, or nothing but an inventory. 0.3 doubts 3 more of 345 tickets without a
-fault and finds 3 more faults among 818 (docs/evidence.md); 0.5 misses as many as 0.4.
-"""
 _FEWEST_WORDS = 4
 """Chosen: of less nobody can say what it is about."""
 _MODEL = "prose_reader.bin"
@@ -119,16 +114,13 @@ def shares(text: str) -> dict[str, float]:
     return {cause: part / sum(raised) for cause, part in zip(model.causes, raised, strict=True)}
 
 
-def leads_of(text: str, *, doubts_only: bool = False) -> list[Lead]:
+def leads_of(text: str, *, least: float = 0.0) -> list[Lead]:
     """Return the causes that a text most resembles, the likeliest first, at most three.
 
-    ``doubts_only``: none, unless many of such texts are about a fault of the environment.
+    ``least``: none, unless this share of such texts is about a fault of the environment.
     """
     found = shares(text[:MOST_CHARACTERS])
-    if not found:
-        return []
-    of_faults = sum(share for cause, share in found.items() if accuses(cause))
-    if doubts_only and of_faults < _DOUBT:
+    if sum(share for cause, share in found.items() if accuses(cause)) < least:
         return []
     by_share = sorted(found.items(), key=lambda item: -item[1])
     return [
