@@ -60,7 +60,7 @@ _WHY = re.compile(
     re.IGNORECASE,
 )
 _WISH = re.compile(
-    r"\[?(?:feature|feat|rfc|docs?|documentation|roadmap|proposal|performance|perf|discussion|misc)"
+    r"\[?(?:feature|feat|rfc|docs?|documentation|roadmap|proposal|track|performance|perf|misc)"
     r"(?: request)?\]?\s?[:\])]|feature request|\[(?:model|new model)\]",
     re.IGNORECASE,
 )
