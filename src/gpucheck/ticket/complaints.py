@@ -16,6 +16,7 @@ from gpucheck.log_patterns.source_code import is_statement
 from gpucheck.log_patterns.text import Line, Text
 
 COLLECT_ENV = "python -m torch.utils.collect_env"
+RUN = say("the command that you run, with its complete output up to the error")
 _MOST = 60
 """Lines with each of the words that are looked at."""
 _LONGEST, _MOST_CHARACTERS = 400, 64 * 1024
@@ -185,7 +186,7 @@ def asked_about(pasted: Pasted) -> str:
             "the command that installs it with its complete output, and the output of `nvidia-smi`"
         )
     if COLLECT_ENV.rpartition(".")[2] in (pasted.readers or ()):
-        return say("the command that you run, with its complete output up to the error")
+        return RUN
     if _STANDS_STILL.search(complaint):
         return say(
             "the output of `nvidia-smi` while the program runs, and that of "
