@@ -20,7 +20,8 @@ from gpucheck.output.selftest_lines import lines_of
 from gpucheck.output.summary import footer, headline, reach, recorded, target, trailer_of, verdict
 from gpucheck.output.words import LONGEST_COMMAND, LONGEST_WORDS, VERDICTS, clean, headed, term
 
-_SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&])")
+# An underscore within a word is one in every Markdown.
+_SPECIAL = re.compile(r"([\\`*\[\]<>|~$&]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
 # What GitHub turns into a mention or a link to another issue.
 _REFERS = re.compile(r"@(?=\w)|#(?=[0-9])|(?<=GH)-(?=[0-9])", re.IGNORECASE)
 # GitHub makes a link of a bare address as well.

@@ -112,6 +112,8 @@ _FAMILIES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """What occurs in the lines of each format, in lower case."""
 _OTHER = say("single messages")
+_BEGINNING, _BEFORE = 180, 60
+"""Characters of a line that every page shows, and before a message that stands behind them."""
 _HEADER = "traceback (most recent call last)"
 # Lines of a traceback, and lines of a format. Chosen: they only say what was read, and where; 25
 # lines of a traceback change no answer on 752 labelled tickets.
@@ -165,11 +167,20 @@ def _sign(match: Match, text: Text) -> Sign:
     return Sign(
         slug=match.slug,
         signature=match.message.name,
-        text=quote(match.line.quoted),
+        text=_shown(match),
         role=role_of(text, match.index).value if match.index >= 0 else None,
         values=match.values,
         sources={"*": match.line.source},
     )
+
+
+def _shown(match: Match) -> str:
+    """Return the part of a line in which a message stands: a line may be a whole ticket."""
+    line = match.line.quoted
+    found = form.compiled(match.message.pattern).search(line)
+    far = found is not None and found.end() > _BEGINNING
+    at = line.rfind(" ", 0, max(found.start() - _BEFORE, 0)) + 1 if found and far else 0
+    return ("... " if at else "") + quote(line[at:])
 
 
 def _failed(failure: Failure) -> Failed:
@@ -330,7 +341,7 @@ def _of_failure(pasted: Pasted, *, on_windows: bool) -> list[Claim]:
 def _as_printed(failure: Failed) -> str:
     """Return class and message as Python prints them, without modules and not too long."""
     name = (failure.exception or "").rpartition(".")[2]
-    message = failure.message or ""
+    message = (failure.message or "").rstrip(": ")
     if len(message) > _LONGEST_MESSAGE:
         message = f"{quote(message, _LONGEST_MESSAGE)}..."
     return f"{name}: {message}" if message else name

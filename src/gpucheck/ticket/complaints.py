@@ -16,6 +16,7 @@ from gpucheck.log_patterns.source_code import is_statement
 from gpucheck.log_patterns.text import Line, Text
 
 COLLECT_ENV = "python -m torch.utils.collect_env"
+RUN = say("the command that you run, with its complete output up to the error")
 _MOST = 60
 """Lines with each of the words that are looked at."""
 _LONGEST, _MOST_CHARACTERS = 400, 64 * 1024
@@ -23,7 +24,7 @@ _LONGEST, _MOST_CHARACTERS = 400, 64 * 1024
 # Bounds such as {0,24} keep a search in a hostile line linear.
 _GPU = r"(?:\bgpus?\b|(?<=[^a-z])gpu|\bcuda\b|(?<=[^a-z])cuda|graphics card|显卡)"
 _NOT = (
-    r"(?:\b(?:not|no|cannot|can.?t|unable|never|fails?|failed|(?:does|do|did|is|wo|could) ?n.?t)\b"
+    r"(?:\b(?:not|no|neither|cannot|can.?t|unable|never|fails?|failed|(?:does|do|did|is|wo|could) ?n.?t)\b"
     r"|不|没|无法|未)"
 )
 _SEEN = (
@@ -60,7 +61,7 @@ _WHY = re.compile(
     re.IGNORECASE,
 )
 _WISH = re.compile(
-    r"\[?(?:feature|feat|rfc|docs?|documentation|roadmap|proposal|performance|perf|discussion|misc)"
+    r"\[?(?:feature|feat|rfc|docs?|documentation|roadmap|proposal|track|performance|perf|misc)"
     r"(?: request)?\]?\s?[:\])]|feature request|\[(?:model|new model)\]",
     re.IGNORECASE,
 )
@@ -153,23 +154,28 @@ def tells_something(text: Text) -> bool:
     """
     if is_wish(text):
         return True
-    named = names_a_part(text)
+    named, short = names_a_part(text), only_asks(text)
+    if not short and (named or text.held(_OF_THE_FIELD)):
+        return True
+    asking = [line.text for line in text.lines if _may_ask(line.text) and _ASKS.search(line.text)]
+    if not short:
+        return bool(asking) or _wishes(text.lines)
+    asked = sum(len(_WORD.findall(line, 0, _BEGINNING)) for line in asking)
+    if asked < _A_QUESTION or (named and any(map(_WHY.search, asking))):
+        return False
+    return not any(map(_claims, asking))
+
+
+def only_asks(text: Text) -> bool:
+    """Whether a text that tells something has so few words that it can only be a question."""
     words = 0
     for index, line in enumerate(text.lines):
         words_of_line = _ADDRESS.sub("", line.text) if "://" in line.text else line.text
         if _PROSE.match(words_of_line) and role_of(text, index) not in PRINTED:
             words += len(_WORD.findall(words_of_line, 0, _BEGINNING))
             if words >= _ENOUGH:
-                break
-    if words >= _ENOUGH and (named or text.held(_OF_THE_FIELD)):
-        return True
-    asking = [line.text for line in text.lines if _may_ask(line.text) and _ASKS.search(line.text)]
-    if words >= _ENOUGH:
-        return bool(asking) or _wishes(text.lines)
-    asked = sum(len(_WORD.findall(line, 0, _BEGINNING)) for line in asking)
-    if asked < _A_QUESTION or (named and any(map(_WHY.search, asking))):
-        return False
-    return not any(map(_claims, asking))
+                return False
+    return True
 
 
 def asked_about(pasted: Pasted) -> str:
@@ -180,7 +186,7 @@ def asked_about(pasted: Pasted) -> str:
             "the command that installs it with its complete output, and the output of `nvidia-smi`"
         )
     if COLLECT_ENV.rpartition(".")[2] in (pasted.readers or ()):
-        return say("the command that you run, with its complete output up to the error")
+        return RUN
     if _STANDS_STILL.search(complaint):
         return say(
             "the output of `nvidia-smi` while the program runs, and that of "

@@ -73,6 +73,8 @@ _LITERALS_OF_ERRORS = (
     "cusparse error",
     "cufft error",
     "nvrm: xid",
+    "no devices were found",
+    "compiler identification",
     "cuinit",
     "cudevice",
     "cuctx",
@@ -122,7 +124,8 @@ _ERROR = re.compile(
     r"|ncclInvalid(?:Argument|Usage)\b|cu(?:DNN|BLAS|SOLVER|SPARSE|FFT) error\b|NVRM: Xid \("
     r"|(?-i:\bcu(?:da)?(?:Init|Device|Ctx|Mem|Malloc|Ipc|Module|Launch|Stream|Event|File|Set|Get)"
     r"\w{0,40})(?:\([^()]{0,80}\))? (?:has )?(?:fail|error\b|returned (?:error|[1-9]))"
-    r"|(?:CUBLAS|CUDNN|CUSPARSE|CUSOLVER|CUFFT|CURAND)_STATUS_(?!SUCCESS)[A-Z]\w{2,60})",
+    r"|(?:CUBLAS|CUDNN|CUSPARSE|CUSOLVER|CUFFT|CURAND)_STATUS_(?!SUCCESS)[A-Z]\w{2,60}"
+    r"|CUDA compiler identification is unknown)|^\W{0,9}no devices were found\W{0,3}$",
     re.IGNORECASE,
 )
 _SAID = re.compile(

@@ -33,12 +33,6 @@ _ZERO = 128
 _LANE = 4
 """Bytes for the sum of a cause: 4,000 characters cannot add up to 2**32."""
 _MOST_LEADS = 3
-_LEAST_SHARE = 0.05
-"""Chosen: what fewer than one in twenty such texts are about helps nobody to decide."""
-_DOUBT = 0.3
-"""Chosen: from this share on a text that nothing else examined is not called healthy. On 998 fresh
-tickets 0.5 and 0.1 miss hardly more or fewer faults, and 0.1 doubts every tenth text without one.
-"""
 _FEWEST_WORDS = 4
 """Chosen: of less nobody can say what it is about."""
 _MODEL = "prose_reader.bin"
@@ -120,22 +114,19 @@ def shares(text: str) -> dict[str, float]:
     return {cause: part / sum(raised) for cause, part in zip(model.causes, raised, strict=True)}
 
 
-def leads_of(text: str, *, doubts_only: bool = False) -> list[Lead]:
+def leads_of(text: str, *, least: float = 0.0) -> list[Lead]:
     """Return the causes that a text most resembles, the likeliest first, at most three.
 
-    ``doubts_only``: none, unless many of such texts are about a fault of the environment.
+    ``least``: none, unless this share of such texts is about a fault of the environment.
     """
     found = shares(text[:MOST_CHARACTERS])
-    if not found:
-        return []
-    of_faults = sum(share for cause, share in found.items() if accuses(cause))
-    if doubts_only and of_faults < _DOUBT:
+    if sum(share for cause, share in found.items() if accuses(cause)) < least:
         return []
     by_share = sorted(found.items(), key=lambda item: -item[1])
     return [
         Lead(cause=cause, share=round(share, 2))
         for cause, share in by_share[:_MOST_LEADS]
-        if share >= _LEAST_SHARE
+        if round(share, 2)
     ]
 
 

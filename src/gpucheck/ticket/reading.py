@@ -235,8 +235,9 @@ def read(text: Text, tables: Tables) -> Reading:
     found = search(text, known_facts(machine))
     failure = failure_of(text)
     matches = _that_count(_not_refuted(found, machine), text, failure)
-    failed = first_gpu_error(text)
-    if failed is None and not matches:
+    wishes = failure is None and is_wish(text)
+    failed = None if wishes else first_gpu_error(text)
+    if failed is None and not matches and not wishes:
         failed = first_complaint(text)
     tells = tells_something(text)
     if not matches and failure is None:

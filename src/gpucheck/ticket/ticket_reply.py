@@ -23,7 +23,7 @@ from gpucheck.output.public import public
 from gpucheck.output.report_blocks import steps
 from gpucheck.output.summary import headline
 from gpucheck.output.ticket_text import where, worked
-from gpucheck.ticket.complaints import COLLECT_ENV, asked_about
+from gpucheck.ticket.complaints import COLLECT_ENV, RUN, asked_about
 from gpucheck.ticket.failure import accuses
 
 _QUOTED, _FIXES = 3, 2  # chosen: a reply is read by the reporter, who knows the ticket
@@ -102,7 +102,8 @@ def _healthy(report: Report) -> tuple[Sentence, ...]:
 
 def _if_not(report: Report) -> list[str]:
     """Ask for what would show a fault that the text does not show."""
-    wanted = asked_about(report.snapshot.get(Pasted))
+    pasted = report.snapshot.get(Pasted)
+    wanted = RUN if pasted.tells else asked_about(pasted)  # a report is nothing to ask a wish for
     if isinstance(wanted, Sentence):
         return [escaped(say("If something does not work, please send {what}.", what=wanted))]
     return [spoken(_IF_NOT), block((wanted,))]

@@ -26,7 +26,7 @@ _SYSTEM_WORDS = (
     "mac", "os x", "osx", "apple silicon", "/users/", "win", ":\\", "ubuntu", "debian", "centos",
     "rhel", "fedora", "arch linux", "manjaro", "rocky",
 )  # fmt: skip
-_TORCH_WORDS = (*(f"torch{sign}" for sign in " \t=:v`'\"*"), "torch.__version__")
+_TORCH_WORDS = (*(f"torch{sign}" for sign in " \t=:v`'\"*12版为是"), "torch.__version__")
 """The words before a release: "torch" alone occurs in every path of a traceback."""
 _NOT_FOUND_WORDS = ("no matching distribution found for torch", "satisfies the requirement torch")
 _AVAILABLE_WORDS = (
@@ -34,18 +34,19 @@ _AVAILABLE_WORDS = (
 )  # fmt: skip
 MARKS = ("",)  # any text may mention something
 RANK = 50  # prose comes last: people write what they believe they have
+_FLAGS = re.IGNORECASE | re.ASCII  # a Chinese character beside a name is no part of it
 
 # "torch 2.1" in prose: not as a part of a path or another package, and not followed by a suffix
 # that would make it a file name.
 _TORCH = re.compile(
-    r"(?<![\w/.-])(?:py)?torch(?:\.__version__)?(?: version| ver\.?)?[\s=:v`'\"*]{1,6}"
-    r"(\d\.\d{1,2}(?:\.\d{1,2})?(?:\+(?:cu\d{2,3}|cpu|rocm[\d.]{1,5}))?)(?![\w.]|-\w)",
-    re.IGNORECASE,
+    r"(?<![\w/.-])(?:py)?torch(?:\.__version__)?(?: version| ver\.?|版本)?[\s=:v`'\"*为是]{0,6}"
+    r"(\d\.\d{1,2}(?:\.\d{1,2})?(?:[+-](?:cu\d{2,3}|cpu|rocm[\d.]{1,5}))?)(?!\w|\.\w|-\w)",
+    _FLAGS,
 )
 _CONDA = re.compile(
     r"(?<![\w/.-])pytorch[=\s]{1,6}(\d\.\d{1,2}\.\d{1,2})[=_\s]{1,6}"
     r"((?:py\d\.?\d{1,2}_)?(?:cuda\d|cpu)[\w.]{0,40})",
-    re.IGNORECASE,
+    _FLAGS,
 )
 """A release with conda's build string: ``pytorch 0.4.1_cuda9.2_cudnn7.1.4``."""
 _PIP = re.compile(
@@ -55,27 +56,28 @@ _PIP = re.compile(
 _OTHER_INDEX = (" -f ", "--find-links", "index-url", " -i ", "--pre")
 """In a pip command these select other wheels than PyPI's."""
 _DRIVER = re.compile(
-    r"driver(?: version)?[\s=:`*]{1,4}v?(\d{3}\.\d{2,3}(?:\.\d{2})?)(?![\w.])", re.IGNORECASE
+    r"(?:driver(?: version)?|驱动(?:版本)?)[\s=:`*为是]{0,4}v?(\d{3}\.\d{2,3}(?:\.\d{2})?)(?!\w|\.\w)",
+    _FLAGS,
 )
 _SYSTEMS = {
     "macos": re.compile(
         r"\b(?:mac ?os|macbook|mac (?:mini|pro|studio|m[1-5])|imac|os ?x|apple silicon"
         r"|on (?:an? |my |the )?mac)\b|(?<![:\w])/Users/\w",
-        re.IGNORECASE,
+        _FLAGS,
     ),
     "windows": re.compile(
         r"\b(?:windows (?:7|8|10|11|server|home|pro)|win ?1[01]\b|win32\b|win_amd64)|^[A-Z]:\\",
-        re.IGNORECASE,
+        _FLAGS,
     ),
     "linux": re.compile(
-        r"\b(?:ubuntu|debian|centos|rhel|fedora|arch linux|manjaro|rocky)\b", re.IGNORECASE
+        r"\b(?:ubuntu|debian|centos|rhel|fedora|arch linux|manjaro|rocky)\b", _FLAGS
     ),
 }
 _JETSON = re.compile(
-    r"\bjetson(?: (?:agx )?(?:nano|tx[12]|xavier(?: nx)?|orin(?: nano| nx)?|thor))?", re.IGNORECASE
+    r"\bjetson(?: (?:agx )?(?:nano|tx[12]|xavier(?: nx)?|orin(?: nano| nx)?|thor))?", _FLAGS
 )
-_JETPACK = re.compile(r"\bjetpack(?: sdk)?[ :=-]{1,2}v?(\d(?:\.\d){1,2})(?![\w.]\w)", re.IGNORECASE)
-_BOARD = re.compile(r"\b(?:orin|xavier|thor|jetson nano|jetson tx2)\b", re.IGNORECASE)
+_JETPACK = re.compile(r"\bjetpack(?: sdk)?[ :=-]{1,2}v?(\d(?:\.\d){1,2})(?![\w.]\w)", _FLAGS)
+_BOARD = re.compile(r"\b(?:orin|xavier|thor|jetson nano|jetson tx2)\b", _FLAGS)
 # What should be the case is no answer, so will, should, would and must in between rule it out.
 _AVAILABLE = re.compile(
     r"(?:is_available(?:\(\))?\W{0,6}|CUDA (?:is )?available\W{1,4})"
@@ -90,7 +92,7 @@ _NOT_AVAILABLE = re.compile(
     r"CUDA (?:is |was )?(?:not|un) ?available|cuda.{0,12}不可用"
     r"|GPU (?:is )?not (?:available|used|detected|found)"
     r"|CUDA (?:driver )?initialization(?: failed|:)",
-    re.IGNORECASE,
+    _FLAGS,
 )
 _MOST = 200
 """Maximum number of lines with one word that are examined."""
@@ -103,8 +105,8 @@ _BRANDED = (
     r"|Quadro [A-Z]{0,3}\s?\d{3,4}|Tesla [A-Z]\d{1,3}|TITAN (?:Xp|X|V|RTX)|RTX A\d{4}"
 )
 _END = r"(?!\w|\.\w|-\w{0,3}\.)"  # not within a longer name, a version or a file name
-_SERIES = re.compile(r"(RTX|GTX|GT)[ -]?(?=\d)", re.IGNORECASE)
-_VARIANT = re.compile(r"(?<=\d)\s?(Ti|SUPER)$", re.IGNORECASE)
+_SERIES = re.compile(r"(RTX|GTX|GT)[ -]?(?=\d)", _FLAGS)
+_VARIANT = re.compile(r"(?<=\d)\s?(Ti|SUPER)$", _FLAGS)
 
 _MAKERS = ("nvidia ", "tesla ")
 _MODEL = re.compile(r"(?:rtx )?([abd-z][a-z]?[0-9]{1,4}[a-z]?)(?= |$)")
@@ -135,7 +137,7 @@ def read(text: Text, machine: Machine) -> None:
         _torch(*found, machine, imports=not cannot_import_torch(text))
     if machine.knows(TorchBuild, "version") and not machine.knows(TorchBuild, "installer"):
         _installer(text, machine)
-    found = _one(_DRIVER, _lines(text, "driver"))
+    found = _one(_DRIVER, _lines(text, "driver", "驱动"))
     if found is not None and not machine.knows(Nvml, "driver_release"):
         machine.fill(Nvml, "driver_release", *found)
     if not machine.knows(System, "os"):
@@ -174,7 +176,7 @@ def _one(
 ) -> tuple[str, Line] | None:
     """Return a release on which all mentions agree, and the first line that names it."""
     found = [
-        (match[1], line)
+        (match[1].replace("-", "+"), line)
         for line in lines
         for match in pattern.finditer(line.text)
         if match[1] not in but
@@ -340,7 +342,7 @@ class GpuNames:
             rf"{end}(?<=(?<!\w)(?:{'|'.join(models)}))(?!\w)" for end, models in ends.items()
         ]
         patterns += [f"nvidia (?:{pairs})", f" gpu(?<=(?:{pairs}) gpu)"]
-        return [re.compile(pattern) for pattern in patterns]
+        return [re.compile(pattern, re.ASCII) for pattern in patterns]
 
     @cached_property
     def _named(self) -> re.Pattern[str]:
@@ -348,14 +350,14 @@ class GpuNames:
         return re.compile(
             rf"(?<![\w/.#-])(?:(?:NVIDIA )?(?:GeForce )?({_BRANDED}|{words})"
             rf"|NVIDIA ({pairs})|({pairs})(?= GPU)){_END}",
-            re.IGNORECASE,
+            _FLAGS,
         )
 
     @cached_property
     def _bare(self) -> re.Pattern[str]:
         return re.compile(
             rf"(?<![\w./:-])(?:NVIDIA )?({'|'.join(self._numbers)})\s?(Ti|SUPER)?(?![\w./:])",
-            re.IGNORECASE,
+            _FLAGS,
         )
 
     def named(self, line: str) -> Iterator[str]:
