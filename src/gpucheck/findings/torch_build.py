@@ -224,7 +224,7 @@ def _other_accelerator(
     )
 
 
-def _server_build_on_jetson(  # noqa: PLR0913, PLR0917  # torch, the board, and what a fix needs
+def _server_build_on_jetson(  # torch, the board, and what a fix needs
     torch: TorchBuild,
     code: TorchCode,
     board: Board,
@@ -289,7 +289,8 @@ def _no_code_for_board(torch: TorchBuild, gpu: Gpu, code: TorchCode, offer: Offe
     if target:
         return say(
             "PyTorch {version} cannot run on the GPU of this Jetson (compute capability "
-            "{capability}): its code for {target} runs there only in builds for CUDA {cuda} or newer",
+            "{capability}): its code for {target} runs there only in builds for CUDA {cuda} or "
+            "newer",
             target=target,
             cuda=cuda,
             **words,
