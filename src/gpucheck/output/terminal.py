@@ -79,7 +79,7 @@ class Detail(enum.IntEnum):
     """Of the cause as many fixes as fit, each in full: half of a fix would mislead. The others are
     counted. None of other findings."""
     NO_MACHINE = 4
-    """Only the first fix, and nothing about the machine."""
+    """Only the first fix, nothing about the machine, and no gap before the last lines."""
     TABLE = 5
     """Of a node: its table stands for what shows the cause and what this explains; and not which
     Python was asked."""
@@ -311,7 +311,7 @@ def _one_screen(report: Report, width: int | None, *, color: bool) -> str:
             _selftests(page, report, in_full=of_selftests)
         if detail < Detail.NO_AREAS and not (of_selftests and report.verdict == "healthy"):
             _areas(page, report)
-        show_footer(page, report, is_tight=detail == Detail.TABLE)
+        show_footer(page, report, is_tight=detail >= Detail.NO_MACHINE)
         text = _ended(page, report)
         if rows(text, width) <= LINES:
             break
