@@ -80,9 +80,10 @@ class Detail(enum.IntEnum):
     counted. None of other findings."""
     NO_MACHINE = 4
     """Only the first fix, nothing about the machine, and no gap before the last lines."""
-    TABLE = 5
-    """Of a node: its table stands for what shows the cause and what this explains; and not which
-    Python was asked."""
+    NO_PYTHON = 5
+    """Not which Python was asked."""
+    TABLE = 6
+    """Of a node: its table stands for what shows the cause and what this explains."""
 
 
 def write(
@@ -121,7 +122,7 @@ def write(
     if Detail.ALL < detail < Detail.NO_MACHINE and machine:
         page.labelled(say("Setup"), machine, column=COLUMN)
     examined = report_blocks.examined(report)
-    for name, sentence in examined if detail < Detail.TABLE else examined[-1:]:
+    for name, sentence in examined if detail < Detail.NO_PYTHON else examined[-1:]:
         page.labelled(name, sentence, column=COLUMN, whole="gpucheck --python ")
     page.labelled(say("More"), _more(report, detail, most_fixes), column=COLUMN)
 
