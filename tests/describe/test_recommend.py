@@ -150,6 +150,11 @@ def test_a_specifier_that_excludes_all_is_the_reason() -> None:
     assert "matches no release" in why_nothing(recommend(H100, driver="580", torch=">=3"))
 
 
+def test_a_release_without_cuda_builds_for_the_platform_is_not_called_unknown() -> None:
+    text = why_nothing(recommend(H100, driver="580", torch="2.3.1", platform="linux_aarch64"))
+    assert "no CUDA build of PyTorch 2.3.1 for Linux on aarch64" in text
+
+
 def test_two_limits_that_exclude_together_are_both_named() -> None:
     text = why_nothing(recommend(H100, driver="390.157", python="3.8", torch=">=2.6"))
     assert "Driver 390.157" in text

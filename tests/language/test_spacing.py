@@ -15,6 +15,7 @@ from gpucheck.language.sentence import spaced
         ("可在{value}上运行", "glibc 2.17", "可在 glibc 2.17 上运行"),
         ("可在 {value} 上运行", "现有的驱动", "可在现有的驱动上运行"),
         ("见 {value}。", "https://a.example/b", "见 https://a.example/b 。"),
+        ("见{value}。", "（https://a.example/b）", "见（https://a.example/b）。"),
         ("见 {value} 。然后", "https://a.example/b", "见 https://a.example/b 。然后"),
         ("路径 {value}", "（未知）", "路径（未知）"),
         ("共 {value}", "", "共 "),

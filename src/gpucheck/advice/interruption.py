@@ -81,12 +81,12 @@ DRAIN_SLURM = say(
     "afterwards use state=resume."
 )
 DRAIN_KUBERNETES = say(
-    "Drain the node first with kubectl cordon and kubectl drain --ignore-daemonsets, each with the "
-    "node's name; afterwards use kubectl uncordon."
+    "Drain the node first with kubectl drain --ignore-daemonsets and the node's name; afterwards "
+    "use kubectl uncordon."
 )
 DRAIN_EITHER = say(
-    "On a cluster, drain the node first: with scontrol update ... state=drain in Slurm, with "
-    "kubectl cordon and kubectl drain in Kubernetes."
+    "On a cluster, drain the node (Slurm: scontrol update ... state=drain; Kubernetes: kubectl "
+    "drain)."
 )
 _DRAIN = {"slurm": DRAIN_SLURM, "kubernetes": DRAIN_KUBERNETES, "either": DRAIN_EITHER}
 COLLECT_FIRST = say(

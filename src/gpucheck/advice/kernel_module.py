@@ -284,9 +284,9 @@ class ModuleFixes(Derived):
             fixes=(
                 Fix(
                     text=say(
-                        'Done if modprobe succeeds. If it says "Key was rejected by service", '
-                        "enrol the key that signs modules here: choose a password, restart, and "
-                        "enter it under Enroll MOK, on its screen or remote console (BMC)."
+                        'If modprobe succeeds, you are done. If it says "Key was rejected by service", '
+                        "enrol the signing key: choose a password, restart, and enter it under "
+                        "Enroll MOK, on this machine's screen or remote console (BMC)."
                     ),
                     commands=(_LOAD, f"sudo mokutil --import {key}", _REBOOT),
                 ),

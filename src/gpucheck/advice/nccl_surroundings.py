@@ -5,7 +5,7 @@ the text names every way.
 """
 
 from gpucheck.facts.claims import Fix
-from gpucheck.language import in_turn, say
+from gpucheck.language import Sentence, in_turn, say
 
 _LIFT_MEMLOCK = (
     "printf '* - memlock unlimited\\nroot - memlock unlimited\\n' | "
@@ -17,6 +17,15 @@ _SEES_MEMLOCK, _SEES_SHM = "ulimit -l", "df -h /dev/shm"
 _BY_COMMAND = ("docker", "podman")
 _OF_THE_JOB = ("apptainer", "enroot")
 """Without a daemon: a container has the limits of the job that starts it."""
+
+
+def new_container(runtime: str = "docker") -> Sentence:
+    """Return what is lost where a container is started anew."""
+    return say(
+        "{runtime} run makes a new container: what you installed only in this one is missing from "
+        "it, unless it is in the image or in a volume.",
+        runtime=runtime,
+    )
 
 
 def lift_memlock(runtime: str | None, *, under_slurm: bool | None) -> Fix:
@@ -33,7 +42,9 @@ def lift_memlock(runtime: str | None, *, under_slurm: bool | None) -> Fix:
         )
     if runtime in _BY_COMMAND:
         text = say("Start the container with --ulimit memlock=-1 ({runtime} run).", runtime=runtime)
-        return Fix(text=in_turn([text, _THEN_UNLIMITED]), verify=_SEES_MEMLOCK)
+        return Fix(
+            text=in_turn([text, _THEN_UNLIMITED, new_container(runtime)]), verify=_SEES_MEMLOCK
+        )
     if runtime and not (under_slurm and runtime in _OF_THE_JOB):
         text = say(
             "Raise the memlock limit of the container runtime: set LimitMEMLOCK=infinity in the "
@@ -80,6 +91,7 @@ def enlarge_shared_memory(runtime: str | None) -> Fix:
             "{runtime} run (in a compose file: shm_size: 8gb).",
             runtime=runtime,
         )
+        text = in_turn([text, new_container(runtime)])
     elif runtime == "kubernetes":
         text = say("Mount an emptyDir volume with medium: Memory at /dev/shm in the pod.")
     elif runtime:
@@ -100,7 +112,7 @@ def look_at_nvlinks() -> Fix:
     """Return how to look at an NVLink that is down."""
     return Fix(
         text=say(
-            "Find out which link is down and read its error counters, then reboot. If the link "
+            "Find out which links are down and read their error counters, then reboot. If one "
             "stays down, the bridge, the baseboard or the GPU needs service."
         ),
         commands=("nvidia-smi nvlink --status", "nvidia-smi nvlink -e"),

@@ -97,6 +97,20 @@ class TorchCode(Derived):
         ]
         return ".".join(map(str, max(fitting))) if fitting else ""
 
+    def unified_for(self, gpu: Gpu) -> tuple[str, str]:
+        """Return the code in the build that runs on a Jetson's GPU only from some CUDA on, and it.
+
+        ``("sm_80", "13.2")`` on an Orin. Two empty texts if there is no such code.
+        """
+        first, capability = self._rules.unified_from, gpu.compute_capability
+        if first is None or capability is None:
+            return "", ""
+        for code in self.codes():
+            whatever, unified = (self._rules.how(code, capability, cuda) for cuda in (None, first))
+            if unified is Runs.CUBIN and whatever is not Runs.CUBIN:
+                return code, first
+        return "", ""
+
     def facts(self) -> tuple[str, ...]:
         """Return the paths of the facts that contain the codes."""
         if self._torch.arch_list:

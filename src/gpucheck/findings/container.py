@@ -3,6 +3,7 @@
 import msgspec
 
 from gpucheck.advice import CONTAINER_GUIDE, DriverFixes
+from gpucheck.advice.nccl_surroundings import new_container
 from gpucheck.derived import DriverState
 from gpucheck.derived.driver_state import ImageRequirement
 from gpucheck.derived.gpus import is_passed_on
@@ -52,13 +53,12 @@ Fix: start the container with the GPU, in the way its runtime expects.
 )
 
 _NOTHING = ("void", "none")
-_NEW = say(
-    "docker run makes a new container: what you installed only in this one is missing from it, "
-    "unless it is in the image or in a volume."
-)
 _CAPABILITIES = Fix(
     text=in_turn(
-        [say("On the host, start the container with the capabilities that CUDA needs."), _NEW]
+        [
+            say("On the host, start the container with the capabilities that CUDA needs."),
+            new_container(),
+        ]
     ),
     commands=("docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility ...",),
 )
@@ -290,7 +290,7 @@ def _docker(hidden: str) -> tuple[Fix, ...]:
     asked = " -e NVIDIA_VISIBLE_DEVICES=all" if hidden else ""
     return (
         Fix(
-            text=in_turn([say("On the host, start a container with the GPU."), _NEW]),
+            text=in_turn([say("On the host, start a container with the GPU."), new_container()]),
             commands=(f"docker run --gpus all{asked} ...",),
         ),
         Fix(

@@ -17,7 +17,7 @@ from gpucheck.findings.witnesses.selftest_says import (
     run_tests,
     where,
 )
-from gpucheck.language import and_more, in_series, say, say_many
+from gpucheck.language import and_more, in_series, in_turn, say, say_many
 
 GPU_FALLEN_OFF_BUS = Rule(
     "gpu-fallen-off-bus",
@@ -181,8 +181,9 @@ GPU_MEMORY_PENDING_REPAIR = Rule(
 Bad memory was found on a GPU, and its repair waits for a reset.
 
 Data-centre GPUs replace bad rows (row remapping, from Ampere on) or exclude bad pages (page
-retirement, before Ampere) by themselves. The repair takes effect at the next reset of the GPU;
-until then the bad memory may be used again.
+retirement, before Ampere) by themselves. The repair takes effect at the next reset of the GPU.
+Until then, GPUs with dynamic page offlining (A100, H100) keep the bad page out of use; others may
+use it again.
 
 Symptoms: ``nvidia-smi -q`` says "Pending : Yes" under Remapped Rows or Retired Pages; the kernel
 log has Xid 63; jobs occasionally fail with an ECC error (Xid 48, 94 or 95).
@@ -246,7 +247,7 @@ def check_gpu_memory_pending_repair(
         headline=headline,
         evidence=tuple(f"nvml.gpus.{at}.{field}" for at, field in pending),
         fixes=(
-            _reset(indices, system, container),
+            _reset(indices, system, container, is_of_rows=is_of_rows),
             or_else(driver.reboot(say("this resets every GPU"))),
         ),
         gpus=GPU_MEMORY_PENDING_REPAIR.names(f"nvml.gpus.{at}" for at in places),
@@ -264,7 +265,13 @@ def _has_none(at: int, nvml: Nvml) -> bool:
     return all("not supported" in problem.lower() for problem in problems)
 
 
-def _reset(indices: list[int], system: System, container: Container) -> Fix:
+# Of row remapping alone: docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt, Error Recovery and Response
+# Flags.
+_MAY_WORK = say("Until then NVIDIA lets it take new work.")
+
+
+def _reset(indices: list[int], system: System, container: Container, *, is_of_rows: bool) -> Fix:
+    """Return how to reset the GPUs; nvidia-smi's manual (--gpu-reset) says when peers go with it."""
     if container.runtime:
         return Fix(
             text=say(
@@ -274,7 +281,15 @@ def _reset(indices: list[int], system: System, container: Container) -> Fix:
         )
     sudo = "" if system.os == "windows" else "sudo "
     return Fix(
-        text=say("Reset the GPU when no job uses it. On an NVSwitch system all GPUs must be idle."),
+        text=in_turn(
+            [
+                say(
+                    "Reset the GPU when nothing runs on it. If that is refused because of NVLink, "
+                    "the message names the GPUs that must be reset in the same command."
+                ),
+                *((_MAY_WORK,) if is_of_rows else ()),
+            ]
+        ),
         commands=tuple(f"{sudo}nvidia-smi --gpu-reset -i {index}" for index in indices),
     )
 

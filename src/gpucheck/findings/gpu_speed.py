@@ -362,7 +362,7 @@ while ``nvidia-smi`` shows that the GPU waits.
 
 When it is reported: only the number of lanes is judged, and only against the smaller of the two
 maxima. An x16 card in an x8 slot is fine. The speed of a lane is not judged, because an idle GPU
-lowers it to save power. In a virtual machine the slot is often not visible; the result is then
+lowers it to save power; a few also use fewer lanes then, so read them once more under load. In a virtual machine the slot is often not visible; the result is then
 unknown. In a laptop, or with NVLink-C2C between the GPU and its processor (GH200, GB200), the lanes
 are wired by the manufacturer; these GPUs are not judged either.
 
@@ -410,6 +410,12 @@ def _is_soldered(product: str) -> bool:
     return re.search(_LAPTOP, product) is not None or is_superchip(product)
 
 
+# nvidia-smi's manual says of link generation and width that they may be reduced while a GPU is idle.
+_LANES = (
+    "nvidia-smi --query-gpu=pci.bus_id,pcie.link.width.current,pcie.link.width.max --format=csv"
+)
+
+
 def _hit(gpus: list[PciGpu], degraded: list[int], system: System) -> Hit:
     first = gpus[degraded[0]]
     widest = min(first.link_width_max or 0, first.port_width_max or 0)
@@ -433,13 +439,17 @@ def _hit(gpus: list[PciGpu], degraded: list[int], system: System) -> Hit:
         fixes=(
             Fix(
                 text=say(
-                    "Switch the machine off and reseat the card. Then check the riser and the "
-                    "power cables, try another slot, and check the slot's settings in the BIOS."
+                    "First read the lanes again while the GPU works: an idle GPU may use fewer. If "
+                    "they stay at {used}, switch the machine off and reseat the card. Then check the "
+                    "riser and the power cables, try another slot, and check the slot's settings in "
+                    "the BIOS.",
+                    used=first.link_width,
                 )
                 if not virtual
                 else say(
                     "Report it to whoever runs the host: somebody must check the card and its slot."
                 ),
+                commands=() if virtual else (_LANES,),
                 verify=check_again,
                 restart="" if virtual else "machine",
             ),

@@ -72,8 +72,10 @@ def check_nccl_duplicate_gpu(tests: SelfTests, nccl: NcclControl) -> Judgement |
 
 
 _VARIABLE = "NCCL_P2P_DISABLE"
+# The kernel's Documentation/ABI/testing/sysfs-kernel-iommu_groups: DMA, DMA-FQ or identity. dmesg shows a
+# fault only if one was logged.
 _NCCL_P2P_BROKEN_LOOK = (
-    "sudo dmesg | grep -i -e IO_PAGE_FAULT -e DMAR",
+    "cat /sys/kernel/iommu_groups/*/type | sort | uniq -c",
     "sudo lspci -vvv | grep ACSCtl",
 )
 
@@ -109,8 +111,8 @@ NCCL_P2P_DISABLE=1 for NCCL; the variable does not affect copies with ``tensor.t
     seen_in=("pre-flight", "text"),
     preflight=InPreflight(
         fix=say(
-            "Look for what redirects the transfers between GPUs: an IOMMU that translates, or PCIe "
-            "ACS on a bridge."
+            "Look for what redirects the transfers between GPUs: an IOMMU that translates (DMA in "
+            "the first command's output), or PCIe ACS on a bridge (SrcValid+ in the second's)."
         ),
         commands=_NCCL_P2P_BROKEN_LOOK,
         passes_without=(_VARIABLE,),
@@ -122,8 +124,8 @@ _CAUSE = Fix(
     text=say(
         "To repair it, look for what redirects the transfers: an IOMMU that translates (start the "
         "kernel with iommu=pt, or switch the IOMMU off in the BIOS), or PCIe ACS on a bridge "
-        "(SrcValid+ in the output; in a virtual machine, its host must change this). The commands "
-        "show both."
+        "(SrcValid+). In a virtual machine, its host must change this. The first command shows how "
+        "the IOMMU works (DMA: it translates; identity: it does not), the second ACS."
     ),
     commands=_NCCL_P2P_BROKEN_LOOK,
     verify="gpucheck selftest --tests peer-copy,all-reduce --level standard",

@@ -14,6 +14,8 @@ from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import in_series, in_turn, say
 from gpucheck.tables.compilers import CubinRules
+from gpucheck.tables.gpus import Jetpacks
+from gpucheck.tables.versions import at_least, numbers, parse
 
 TORCH_CPU_ONLY = Rule(
     "torch-cpu-only",
@@ -158,6 +160,8 @@ def check_torch_rocm_or_other_build(  # noqa: PLR0913, PLR0917  # torch, the GPU
     rules: CubinRules,
     reinstall: TorchFixes,
     board: Board,
+    driver: DriverState,
+    jetpacks: Jetpacks,
 ) -> Judgement:
     """Report a build for another accelerator or board if there is an NVIDIA GPU to use."""
     if torch.installed is False:
@@ -174,7 +178,7 @@ def check_torch_rocm_or_other_build(  # noqa: PLR0913, PLR0917  # torch, the GPU
     if known(system.os, "system.os") != "linux":
         return Fine(say("it is a CUDA build"))
     if board.is_jetson():
-        return _server_build_on_jetson(torch, code, board, reinstall)
+        return _server_build_on_jetson(torch, code, board, driver, jetpacks, reinstall)
     if torch.arch_list and _only_for_jetson(torch.arch_list, rules):
         return _jetson_build_elsewhere(torch, code, reinstall)
     return Fine(
@@ -220,8 +224,13 @@ def _other_accelerator(
     )
 
 
-def _server_build_on_jetson(
-    torch: TorchBuild, code: TorchCode, board: Board, reinstall: TorchFixes
+def _server_build_on_jetson(  # torch, the board, and what a fix needs
+    torch: TorchBuild,
+    code: TorchCode,
+    board: Board,
+    driver: DriverState,
+    jetpacks: Jetpacks,
+    reinstall: TorchFixes,
 ) -> Judgement:
     judged = code.on_gpus()
     bad = [judged_gpu.gpu for judged_gpu in judged if judged_gpu.trouble in ("too-new", "too-old")]
@@ -230,22 +239,44 @@ def _server_build_on_jetson(
         if unknown is not None:
             raise unknown
         return Fine(say("this build has code for the board's GPU"))
-    listed = reinstall.is_listed_for(bad[0])
     why = (
         say("it runs on this board")
-        if listed
+        if reinstall.is_listed_for(bad[0])
         else say(
-            "it is likely to run on this board, which PyTorch's list of its GPUs does not name"
+            "its code should run on this board, although PyTorch's list of GPUs does not name it"
         )
     )  # by torch's own rule alone
+    headline, by_driver = _of_driver(torch, bad[0], code, driver, jetpacks), code.driver_facts()
+    if not headline:
+        headline, by_driver = _no_code_for_board(torch, bad[0], code, reinstall.offer()), ()
     return Hit(
-        headline=_no_code_for_board(torch, bad[0], reinstall.offer(), listed=listed),
-        evidence=(*board.facts(), *code.facts(), *bad[0].facts),
+        headline=headline,
+        evidence=(*board.facts(), *code.facts(), *by_driver, *bad[0].facts),
         fixes=(reinstall.install(why) or reinstall.of_jetpack(),),
     )
 
 
-def _no_code_for_board(torch: TorchBuild, gpu: Gpu, offer: Offer | None, *, listed: bool) -> str:
+def _of_driver(
+    torch: TorchBuild, gpu: Gpu, code: TorchCode, driver: DriverState, jetpacks: Jetpacks
+) -> str:
+    """Return that the board's driver is too old for a build whose code counts there, else ""."""
+    target, cuda = code.unified_for(gpu)
+    built = parse(torch.cuda)
+    if not target or built is None or not at_least(built, numbers(cuda)):
+        return ""
+    row = jetpacks.first_with(cuda)
+    return say(
+        "The driver of this Jetson (CUDA {driver}) is too old for PyTorch {version}, a build for "
+        "ARM servers: this board runs such builds only from {needed} on",
+        driver=driver.cuda(),
+        version=torch.version or "",
+        needed=say("CUDA {cuda} (JetPack {jetpack})", cuda=cuda, jetpack=row.jetpack)
+        if row
+        else f"CUDA {cuda}",
+    )
+
+
+def _no_code_for_board(torch: TorchBuild, gpu: Gpu, code: TorchCode, offer: Offer | None) -> str:
     """Return what is wrong: the CUDA of a build for servers if another one runs, else its kind."""
     words = {"version": torch.version or "", "capability": gpu.compute_capability}
     if offer is None or offer.index:
@@ -254,15 +285,19 @@ def _no_code_for_board(torch: TorchBuild, gpu: Gpu, offer: Offer | None, *, list
             "{capability}): it is a build for ARM servers",
             **words,
         )
-    if not listed:
+    target, cuda = code.unified_for(gpu)
+    if target:
         return say(
-            "PyTorch {version} has no code for the GPU of this Jetson (compute capability "
-            "{capability})",
+            "PyTorch {version} cannot run on the GPU of this Jetson (compute capability "
+            "{capability}): its code for {target} runs there only in builds for CUDA {cuda} or "
+            "newer",
+            target=target,
+            cuda=cuda,
             **words,
         )
     return say(
         "PyTorch {version} has no code for the GPU of this Jetson (compute capability "
-        "{capability}); the build for CUDA {cuda} has",
+        "{capability}); the build for CUDA {cuda} has it",
         cuda=offer.cuda,
         **words,
     )

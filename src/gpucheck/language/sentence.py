@@ -222,9 +222,10 @@ def _joined(before: str, after: str) -> str:
         return before + after
     blank = left != before or right != after
     last, first = left[-1], right[0]
-    if blank and first in _FULL_WIDTH and "://" in left.rpartition(" ")[2]:
+    ends_with_address = last not in _FULL_WIDTH and "://" in left.rpartition(" ")[2]
+    if blank and first in _FULL_WIDTH and ends_with_address:
         return before + after  # or the punctuation would be taken for a part of the address
-    if first == "。" and "://" in left.rpartition(" ")[2]:
+    if first == "。" and ends_with_address:
         return f"{left} {right}"
     if last in _FULL_WIDTH or first in _FULL_WIDTH or (_is_han(last) and _is_han(first)):
         return left + right if blank else before + after

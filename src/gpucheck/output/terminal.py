@@ -79,10 +79,11 @@ class Detail(enum.IntEnum):
     """Of the cause as many fixes as fit, each in full: half of a fix would mislead. The others are
     counted. None of other findings."""
     NO_MACHINE = 4
-    """Only the first fix, and nothing about the machine."""
-    TABLE = 5
-    """Of a node: its table stands for what shows the cause and what this explains; and not which
-    Python was asked."""
+    """Only the first fix, nothing about the machine, and no gap before the last lines."""
+    NO_PYTHON = 5
+    """Not which Python was asked."""
+    TABLE = 6
+    """Of a node: its table stands for what shows the cause and what this explains."""
 
 
 def write(
@@ -121,7 +122,7 @@ def write(
     if Detail.ALL < detail < Detail.NO_MACHINE and machine:
         page.labelled(say("Setup"), machine, column=COLUMN)
     examined = report_blocks.examined(report)
-    for name, sentence in examined if detail < Detail.TABLE else examined[-1:]:
+    for name, sentence in examined if detail < Detail.NO_PYTHON else examined[-1:]:
         page.labelled(name, sentence, column=COLUMN, whole="gpucheck --python ")
     page.labelled(say("More"), _more(report, detail, most_fixes), column=COLUMN)
 
@@ -311,7 +312,7 @@ def _one_screen(report: Report, width: int | None, *, color: bool) -> str:
             _selftests(page, report, in_full=of_selftests)
         if detail < Detail.NO_AREAS and not (of_selftests and report.verdict == "healthy"):
             _areas(page, report)
-        show_footer(page, report, is_tight=detail == Detail.TABLE)
+        show_footer(page, report, is_tight=detail >= Detail.NO_MACHINE)
         text = _ended(page, report)
         if rows(text, width) <= LINES:
             break

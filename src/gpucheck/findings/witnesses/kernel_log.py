@@ -139,8 +139,8 @@ def _where(event: SxidEvent) -> Sentence:
 
 _RESET = Fix(
     text=say(
-        "Take the machine out of service, stop everything that uses its GPUs, and reset all GPUs "
-        "together: this resets the NVSwitches, too. If that is refused, restart the machine."
+        "Stop everything that uses the GPUs and reset all of them together, which also resets the "
+        "NVSwitches. If that is refused, restart the machine."
     ),
     commands=("sudo nvidia-smi --gpu-reset", "sudo systemctl restart nvidia-fabricmanager"),
     restart="machine",
