@@ -25,9 +25,9 @@ from gpucheck.language import plain
 from gpucheck.machine import LiveHost
 from gpucheck.machine.children import Children, Said
 
-from gpucheck.probes import probe_of
+from gpucheck.probes import all_probes
 
-probe = probe_of(sys.argv[1])
+probe = next(probe for probe in all_probes() if probe.name == sys.argv[1])
 host = LiveHost()
 
 def work(tell):

@@ -19,15 +19,16 @@ list(prepare_judgement(Tables()))
 print(*sys.modules.keys() - before, sep="\\n")
 """
 NOT_NEEDED = (
-    "ctypes", "gpucheck.advice.command_class", "gpucheck.programs.examination",
+    "ctypes", "difflib", "gpucheck.advice.command_class", "gpucheck.programs.examination",
     "gpucheck.programs.functions", "gpucheck.cluster.use_case", "gpucheck.describe.recommending",
     "gpucheck.baselines", "gpucheck.cli.shell_completion", "gpucheck.programs.commands.mcp",
     "gpucheck.programs.mcp_server", "gpucheck.ticket.commands.triage", "gpucheck.engine.exact_fix",
-    "gpucheck.log_patterns.form", "gpucheck.log_patterns.loading", "gpucheck.output.evidence",
+    "gpucheck.log_patterns.form", "gpucheck.log_patterns.loading", "gpucheck.machine.binaries",
+    "gpucheck.machine.recorded", "gpucheck.output.evidence",
     "gpucheck.output.html", "gpucheck.output.junit", "gpucheck.output.machine_folder",
-    "gpucheck.probes.reading.windows", "gpucheck.selftests", "gpucheck.ticket",
-    "gpucheck.describe", "gpucheck.worker", "mcp", "pathlib", "pkgutil", "pynvml", "queue",
-    "statistics", "subprocess",
+    "gpucheck.probes.torch_build", "gpucheck.probes.reading", "gpucheck.selftests",
+    "gpucheck.ticket", "gpucheck.describe", "gpucheck.worker", "mcp", "pathlib", "pkgutil",
+    "pynvml", "queue", "statistics", "subprocess",
 )  # fmt: skip
 
 

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import probe_index
 import pytest
 from support import machine
 
+from gpucheck import probes as probes_module
 from gpucheck.doctor import collector as collect_module
 from gpucheck.doctor.collector import Collected, Collector, _packed
 from gpucheck.facts import Answer, Section
@@ -29,8 +31,24 @@ from gpucheck.tables.gpus import PciDevices
 pytestmark = pytest.mark.process
 
 
+class _Own(Probe, frozen=True, kw_only=True):
+    """A probe that is a function of the test."""
+
+    work: Callable[..., Section]
+    wanted: dict[str, Any]
+
+    @property
+    def collect(self) -> Callable[..., Section]:
+        return self.work
+
+    @property
+    def needs(self) -> dict[str, Any]:
+        return self.wanted
+
+
 def _probe(section: type[Section], work: Callable[..., Section], **needs: Any) -> Probe:  # noqa: ANN401
-    return Probe(section.name, section, work, needs, 0.5)
+    sections = frozenset(need for need in needs.values() if issubclass(need, Section))
+    return _Own(section.name, section, sections, 0.5, work=work, wanted=needs)
 
 
 def _in_a_lane(*probes: Probe) -> list[Probe]:
@@ -44,7 +62,6 @@ def _run(
     **options: Any,  # noqa: ANN401
 ) -> Collected:
     monkeypatch.setattr(collect_module, "all_probes", lambda: probes)
-    monkeypatch.setattr(collect_module, "probe_of", lambda _name: None)
     collector = Collector(
         host or LiveHost(),
         Tables(),
@@ -286,6 +303,23 @@ def test_a_lane_waits_for_what_it_needs_of_another(monkeypatch: pytest.MonkeyPat
         monkeypatch, _probe(Pci, second, nvml=Nvml), _probe(Nvml, _good, host=Host)
     ).snapshot
     assert snapshot.get(Pci).nvswitches == 1
+
+
+def test_the_index_says_what_the_probes_say() -> None:
+    written = Path(probes_module.__path__[0], probes_module.INDEX).read_text("utf-8")
+    assert written == probe_index.index(), "python tools/probe_index.py"
+    for probe in all_probes():
+        assert probe.sections == {
+            need for need in probe.needs.values() if issubclass(need, Section)
+        }
+
+
+def test_a_probe_that_the_index_lacks_is_imported(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "none.json").write_text("{}")
+    monkeypatch.setattr(probes_module, "INDEX", str(tmp_path / "none.json"))
+    assert all_probes.__wrapped__() == all_probes()
 
 
 def test_every_need_of_the_real_probes_is_filled_by_one() -> None:

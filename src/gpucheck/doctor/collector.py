@@ -3,7 +3,7 @@
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
@@ -13,12 +13,15 @@ from gpucheck.facts.request import Recorded, Request
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot
 from gpucheck.language import Sentence, as_said, from_said, plain, say
-from gpucheck.machine import Host, LiveHost, RecordedHost, RecordingHost
+from gpucheck.machine import Host, LiveHost
 from gpucheck.machine.candidates import TargetWish
 from gpucheck.machine.children import Children, Done, Said, Tell, Work
-from gpucheck.machine.record_folder import Failed
-from gpucheck.probes import Probe, all_probes, lanes, probe_of
+from gpucheck.probes import Probe, all_probes, lanes
 from gpucheck.tables import Table, Tables
+
+if TYPE_CHECKING:  # a check of this machine reads and writes no recording
+    from gpucheck.machine import RecordedHost
+    from gpucheck.machine.record_folder import Failed
 
 LONGEST = 30.0
 """No probe ends later than this after the start, in seconds: deadlines do not add up."""
@@ -31,8 +34,6 @@ _DRIVER_SIGNS = (
     "/proc/driver/nvidia", "/sys/module/nvidia", "/dev/nvidiactl", "/dev/dxg", "/dev/nvmap",
     "/dev/nvhost-ctrl",
 )  # fmt: skip
-_FIRST = "interpreter"
-"""This probe waits for another process to start; meanwhile the other probes are imported."""
 
 _NOTES: tuple[Literal["sources", "problems"], ...] = ("sources", "problems")
 _VALUE: Literal["value"] = "value"
@@ -140,7 +141,7 @@ def _is_without_driver(host: Host) -> bool:
     return not any(host.exists(sign).value for sign in _DRIVER_SIGNS)
 
 
-def _recorded(host: RecordedHost) -> Recorded:
+def _recorded(host: "RecordedHost") -> Recorded:
     if host.made is None:
         return Recorded(
             problems={"*": say("the recording does not say when and by which gpucheck it was made")}
@@ -200,11 +201,12 @@ class Collector:
 
     def collect(self) -> Collected:
         """Run every probe and return the results. A probe can never make it raise."""
-        if isinstance(self._host, RecordedHost):
-            self._load_probes()
-            self._run_inline({} if self._host.made is None else self._host.made.failed)
-            self._load_selftests(self._host)
-            self._sections[Recorded] = _recorded(self._host)
+        if self._host.origin == "recorded":
+            host = cast("RecordedHost", self._host)
+            self._choose_probes()
+            self._run_inline({} if host.made is None else host.made.failed)
+            self._load_selftests(host)
+            self._sections[Recorded] = _recorded(host)
         else:
             self._run_children()
         snapshot = Snapshot(
@@ -215,14 +217,14 @@ class Collector:
         )
         return Collected(snapshot, self._log)
 
-    def _load_probes(self) -> None:
-        """Import every probe; a skipped one leaves a section that says so."""
+    def _choose_probes(self) -> None:
+        """Have every probe wait; a skipped one leaves a section that says so."""
         for probe in all_probes():
             if probe.name in self._skip:
                 self._sections[probe.section] = probe.section(
                     problems={"*": say("skipped by --skip")}
                 )
-            elif probe.name not in self._under_way:
+            else:
                 self._waiting.append(probe)
 
     def _ready(self) -> list[Probe]:
@@ -238,7 +240,7 @@ class Collector:
         self._waiting = [probe for probe in self._waiting if probe not in ready]
         return ready
 
-    def _run_inline(self, failed: Mapping[str, Failed]) -> None:
+    def _run_inline(self, failed: Mapping[str, "Failed"]) -> None:
         """Query a recorded machine: nothing there can block or crash the process.
 
         A probe that failed where it was recorded has nothing to read, and fails again.
@@ -257,7 +259,7 @@ class Collector:
                 else:
                     self._answered(probe, section, time.perf_counter() - start)
 
-    def _load_selftests(self, host: RecordedHost) -> None:
+    def _load_selftests(self, host: "RecordedHost") -> None:
         """Load the self-tests that were recorded with the machine, if any were run."""
         answer = host.selftests()
         why = answer.problem or say("none was recorded")
@@ -273,10 +275,7 @@ class Collector:
     def _run_children(self) -> None:
         children = Children(latest=self._end)
         try:
-            first = probe_of(_FIRST)
-            if first is not None and first.name not in self._skip:
-                self._launch(children, first.name, [first])
-            self._load_probes()
+            self._choose_probes()
             self._launch_ready(children)
             heard = time.monotonic()
             for _ in self._meanwhile:
@@ -302,8 +301,10 @@ class Collector:
             self._progress(waiting, time.monotonic() - self._start)
 
     def _launch_ready(self, children: Children) -> None:
-        for lane, probes in lanes(self._ready(), self._lane).items():
-            self._launch(children, lane, probes)
+        ready = lanes(self._ready(), self._lane)
+        # The interpreter, for which others wait, is alone in its lane; the machine's has a dozen.
+        for lane in sorted(ready, key=lambda name: len(ready[name])):
+            self._launch(children, lane, ready[lane])
 
     def _lane(self, probe: Probe) -> str:
         """Return the lane of a probe; without a driver, nothing on the machine can hang in one."""
@@ -324,7 +325,7 @@ class Collector:
 
     def _work(self, probes: Sequence[Probe]) -> Work:
         def work(tell: Tell) -> None:
-            live = self._host.live if isinstance(self._host, RecordingHost) else self._host
+            live = getattr(self._host, "live", self._host)  # what a recording host asks
             if isinstance(live, LiveHost):
                 live.speak_to(tell)
             known = dict(self._sections)  # a thread that was given up must not change the parent's

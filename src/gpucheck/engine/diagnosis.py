@@ -57,9 +57,9 @@ from gpucheck.tables.torch import TorchBuilds, TorchReleases
 
 _TABLE_SOURCES_MOST = 20
 """Sources of one finding: eight GPUs of one kind have the same ones."""
-_PLACE = re.compile(r"\.[0-9]+(?=\.|$)")
+_PLACE = r"\.[0-9]+(?=\.|$)"
 _TORCH = ("torch.version", "torch.cuda", "torch.built_for", "torch.arch_list")
-_OF_SELFTEST = re.compile(r"(selftests\.results\.[0-9]{1,6})\.detail")
+_OF_SELFTEST = r"(selftests\.results\.[0-9]{1,6})\.detail"
 
 _ROW_OF: dict[str, tuple[type[Table], Callable[[Any, Any], Row | None]]] = {
     "nvml.driver_release": (DriverBranches, DriverBranches.branch_of),
@@ -133,7 +133,7 @@ def _tables_of(row: Row, rule: Rule, tables: Tables) -> Iterator[tuple[Table, Ro
 def _rows(
     rule: Rule, quoted: Evidence, snapshot: Snapshot, tables: Tables
 ) -> Iterator[tuple[Table, Row]]:
-    fact = _PLACE.sub("", quoted.fact)
+    fact = re.sub(_PLACE, "", quoted.fact)
     behind = tables_behind(rule)
     known = _ROW_OF.get(fact)
     if known is not None and known[0] in behind and quoted.value is not None:
@@ -151,7 +151,7 @@ def _rows(
         codes: Iterable[str] = quoted.value or ()
         rules = tables.get(CubinRules)
         yield from ((rules, row) for row in rules.of(codes))
-    of_selftest = _OF_SELFTEST.fullmatch(quoted.fact)
+    of_selftest = re.fullmatch(_OF_SELFTEST, quoted.fact)
     if of_selftest is not None and CudaErrors in behind:
         says: SelfTestSays = supply(SelfTestSays, snapshot, tables)
         row = says.row(of_selftest[1])

@@ -3,6 +3,7 @@
 Every repeat in a pattern has a limit, and no two that match the same stand side by side.
 """
 
+import functools
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -19,19 +20,26 @@ class Shape(NamedTuple):
     """
 
     words: tuple[str, ...]
-    pattern: re.Pattern[str]
+    pattern: str
+    flags: int
 
 
 def shape(words: str, pattern: str, flags: int = 0) -> Shape:
     """Return a form; ``words`` has ``|`` between its words."""
-    return Shape(tuple(words.split("|")) if words else (), re.compile(pattern, flags))
+    return Shape(tuple(words.split("|")) if words else (), pattern, flags)
+
+
+@functools.cache
+def _compiled(shape: Shape) -> re.Pattern[str]:
+    """Compile a form when it is first tried: all of them take 3 ms, and most texts have none."""
+    return re.compile(shape.pattern, shape.flags)
 
 
 class Shapes:
     """Forms in their order, of which those are tried that can occur in a text."""
 
     def __init__(self, *shapes: Shape) -> None:
-        self._patterns = [shape.pattern for shape in shapes]
+        self._shapes = shapes
         self._always = {at for at, shape in enumerate(shapes) if not shape.words}
         self._places: dict[str, list[int]] = {}
         for at, shape in enumerate(shapes):
@@ -45,7 +53,7 @@ class Shapes:
         for word, places in self._places.items():
             if word in lower:
                 found.update(places)
-        return (self._patterns[at] for at in sorted(found))
+        return (_compiled(self._shapes[at]) for at in sorted(found))
 
     def values(self, text: str) -> Iterator[str]:
         """Yield what is private in a text, without the full stop of its sentence."""

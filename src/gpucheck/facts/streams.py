@@ -59,8 +59,8 @@ WAIT = 10.0
 """The time in seconds within which somebody must come to the other end of a named pipe."""
 _GLANCE = 0.05  # seconds between two looks for the other end; chosen: not noticed by a person
 _FIRST = 64 * 1024  # bytes: what a pipe of Linux holds by default
-_OWN_STREAM = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,6})")
-_DESCRIPTOR = re.compile(r"/(?:dev|proc/\d{1,10}|proc/\d{1,10}/task/\d{1,10})/fd/\d{1,10}")
+_OWN_STREAM = r"/(?:dev|proc/self)/fd/(\d{1,6})"
+_DESCRIPTOR = r"/(?:dev|proc/\d{1,10}|proc/\d{1,10}/task/\d{1,10})/fd/\d{1,10}"
 _MOST_LINKS = 40
 """As many as Linux follows."""
 
@@ -124,7 +124,7 @@ def reading(path: "Path") -> BinaryIO:
         OSError: it cannot be read, or nobody writes into the pipe.
     """
     mode = _mode(path)
-    own = _OWN_STREAM.fullmatch("/dev/fd/0" if str(path) == "/dev/stdin" else str(path))
+    own = re.fullmatch(_OWN_STREAM, "/dev/fd/0" if str(path) == "/dev/stdin" else str(path))
     if own is not None and not stat.S_ISREG(mode):  # a shell's <(command): opening it may block
         return os.fdopen(os.dup(int(own[1])), "rb")
     return _named_pipe(path) if stat.S_ISFIFO(mode) else path.open("rb")
@@ -163,7 +163,7 @@ def _descriptor(path: str) -> str | None:
     for _link in range(_MOST_LINKS):
         folder = os.path.realpath(os.path.dirname(path))
         path = os.path.join(folder, os.path.basename(path))
-        if _DESCRIPTOR.fullmatch(path):
+        if re.fullmatch(_DESCRIPTOR, path):
             return path
         try:
             path = os.path.join(folder, os.readlink(path))
@@ -259,8 +259,8 @@ _BOM_OF_UTF_8 = b"\xef\xbb\xbf"
 _ASCII = rb"[\t\n\r -~]"
 # Two letters of ASCII, each with its zero byte, are enough at the beginning of a file.
 _NO_BOM = (
-    (re.compile(rb"(?:%s\0){2}" % _ASCII), "utf-16-le"),
-    (re.compile(rb"(?:\0%s){2}" % _ASCII), "utf-16-be"),
+    (rb"(?:%s\0){2}" % _ASCII, "utf-16-le"),
+    (rb"(?:\0%s){2}" % _ASCII, "utf-16-be"),
 )
 
 
@@ -273,6 +273,6 @@ def in_utf_8(data: bytes) -> bytes:
     if data.startswith(_BOMS_OF_UTF_16):
         return data.decode("utf-16").encode()
     for beginning, encoding in _NO_BOM:
-        if beginning.match(data):
+        if re.match(beginning, data):
             return data.decode(encoding).encode()
     return data.removeprefix(_BOM_OF_UTF_8)

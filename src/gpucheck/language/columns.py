@@ -1,6 +1,5 @@
 """How wide text is on a terminal, and where it may be broken: Chinese has no blanks."""
 
-import re
 from collections.abc import Iterator, Sequence
 
 WIDTH = 80  # columns without a terminal; it and the range are promised in docs/architecture.md, 1.1
@@ -9,8 +8,9 @@ _NARROWEST, _WIDEST = 40, 120
 _WIDE = ("W", "F")
 _NO_LINE_BEGINS_WITH = "，。、；：？！）」』】》〉”’…—％,.;:?!)]}%"
 _NO_LINE_ENDS_WITH = "（「『【《〈“‘([{"
-_HAN = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
-"""Chinese characters, their punctuation and full-width forms."""
+_HAN = (("\u2e80", "\u9fff"), ("\uf900", "\ufaff"), ("\uff00", "\uffef"))
+"""Chinese characters, their punctuation and full-width forms. A pattern of so many characters takes
+longer to compile than a page to lay out."""
 
 
 def width_of(text: str) -> int:
@@ -57,7 +57,7 @@ def chunks(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _parts(word: str) -> Iterator[str]:
-    if word.isascii() or not _HAN.search(word):
+    if word.isascii() or not any(map(_is_han, word)):
         yield word
         return
     part = ""
@@ -72,7 +72,11 @@ def _parts(word: str) -> Iterator[str]:
 def _may_break(before: str, after: str) -> bool:
     if before in _NO_LINE_ENDS_WITH or after in _NO_LINE_BEGINS_WITH:
         return False
-    return bool(_HAN.match(before) or _HAN.match(after))
+    return _is_han(before) or _is_han(after)
+
+
+def _is_han(char: str) -> bool:
+    return any(first <= char <= last for first, last in _HAN)
 
 
 def wrapped(words: str, width: int, indent: int = 0, hang: int = 0) -> Sequence[str]:

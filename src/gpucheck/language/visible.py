@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-_UNSEEN = re.compile(
+_UNSEEN = (
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0"
     "\U000e0000-\U000e0fff\u2800\U00013441\U00013442\U00016fe4\U0001d159]"
 )
@@ -18,7 +18,7 @@ def is_visible(text: str) -> bool:
     Python's categories decide about control and format characters, lone surrogates, separators, and
     what is not assigned.
     """
-    return text.isprintable() and (text.isascii() or _UNSEEN.search(text) is None)
+    return text.isprintable() and (text.isascii() or re.search(_UNSEEN, text) is None)
 
 
 def made_visible(text: str, instead: Callable[[str], str]) -> str:

@@ -22,10 +22,9 @@ import msgspec
 from gpucheck.facts import Answer, builtins
 from gpucheck.facts.torch import Locked, Status
 from gpucheck.language import say
-from gpucheck.machine import Host, RecordedHost, RecordingHost
+from gpucheck.machine import Host
 from gpucheck.machine.candidates import Candidate, TargetWish, choose, with_other_prefix
 from gpucheck.machine.process_end import exit_status
-from gpucheck.machine.recording import noted
 
 ASK_LIMIT = 8.0
 """Seconds that the target interpreter may take to describe itself."""
@@ -94,6 +93,10 @@ class _RawAnswer(msgspec.Struct, frozen=True):
 
 def find(host: Host, wish: TargetWish) -> Answer[Target]:
     """Choose the target and query it; unknown only if a recorded machine lacks the answer."""
+    # In the child that asks: a check imports this module before it, for its refusal.
+    from gpucheck.machine import RecordedHost, RecordingHost  # noqa: PLC0415
+    from gpucheck.machine.recording import noted  # noqa: PLC0415
+
     if isinstance(host, RecordedHost):
         return host.worker().map(_recorded)
     if isinstance(host, RecordingHost):

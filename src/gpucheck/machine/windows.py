@@ -1,6 +1,5 @@
 """What Windows is asked and told about its interface: its console, its dialogs, its language."""
 
-import ctypes
 import os
 from typing import Any, TextIO
 
@@ -58,6 +57,8 @@ _CHINESE = 0x04  # LANG_CHINESE of winnt.h
 
 def speaks_chinese() -> bool:
     """Whether this user's Windows interface is Chinese; False on other systems."""
+    import ctypes  # noqa: PLC0415
+
     windows: Any = getattr(ctypes, "windll", None)
     return windows is not None and is_chinese(windows.kernel32.GetUserDefaultUILanguage())
 

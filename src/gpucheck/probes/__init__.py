@@ -3,11 +3,16 @@
 The types of ``collect``'s parameters declare what a probe needs: a :class:`Host`, tables, or other
 sections. A probe that needs a section runs after the one that fills it. Nothing is registered:
 every module in this folder is a probe, and what they share is in ``reading``.
+
+``index.json`` repeats what the modules say of themselves (``tools/probe_index.py`` makes it), so
+that a check starts each of them in its child without importing any itself. A module that is not in
+it is imported.
 """
 
 import functools
 import importlib
 import inspect
+import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -16,43 +21,79 @@ import msgspec
 from gpucheck._about import modules_of
 from gpucheck.facts import Section
 
+INDEX = "index.json"
+
+
+class Header(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the collector must know of a probe before it runs; sections are named."""
+
+    section: str
+    deadline: float
+    """Seconds."""
+    lane: str = ""
+    sections: tuple[str, ...] = ()
+
 
 class Probe(msgspec.Struct, frozen=True):
     """A module of this package, as the collector sees it."""
 
     name: str
     section: type[Section]
-    collect: Callable[..., Section]
-    needs: dict[str, Any]
-    """Parameter name to its type."""
+    sections: frozenset[type[Section]]
+    """The sections that it needs."""
     deadline: float
     """Seconds."""
     lane: str = ""
     """Probes of one lane share a child process and run one after the other; "" is its own lane."""
+    module: str = ""
 
     @property
-    def sections(self) -> set[type[Section]]:
-        """The sections that the probe needs."""
-        return {need for need in self.needs.values() if issubclass(need, Section)}
+    def collect(self) -> Callable[..., Section]:
+        """The function that fills the section; its module is imported now."""
+        return _entry(self.module)[0]
+
+    @property
+    def needs(self) -> dict[str, Any]:
+        """Parameter name of ``collect`` to its type; the module is imported now."""
+        return _entry(self.module)[1]
+
+
+@functools.cache
+def _entry(module: str) -> tuple[Callable[..., Section], dict[str, Any]]:
+    collect = importlib.import_module(module).collect
+    return collect, {
+        name: kind for name, kind in inspect.get_annotations(collect).items() if name != "return"
+    }
+
+
+def header_of(module: str) -> Header:
+    """Return what a probe says of itself; its module is imported."""
+    collect, needs = _entry(module)
+    about = importlib.import_module(module)
+    return Header(
+        collect.__annotations__["return"].name,
+        about.DEADLINE,
+        getattr(about, "LANE", ""),
+        tuple(sorted(kind.name for kind in needs.values() if issubclass(kind, Section))),
+    )
 
 
 @functools.cache
 def all_probes() -> tuple[Probe, ...]:
     """Return every probe, by the name of its module."""
-    probes = (probe_of(name) for name in modules_of(__path__))
-    return tuple(probe for probe in probes if probe is not None)
+    from gpucheck.facts.snapshot import all_sections  # noqa: PLC0415  # it is above the probes' own
 
-
-@functools.cache
-def probe_of(name: str) -> Probe | None:
-    """Return the probe in the module of this name; None if there is no such module."""
-    if name not in modules_of(__path__):
-        return None
-    module = importlib.import_module(f"{__name__}.{name}")
-    needs = dict(inspect.get_annotations(module.collect))
-    section = needs.pop("return")
-    lane = getattr(module, "LANE", "")
-    return Probe(section.name, section, module.collect, needs, module.DEADLINE, lane)
+    with open(os.path.join(__path__[0], INDEX), "rb") as file:  # noqa: PTH118, PTH123
+        known = msgspec.json.decode(file.read(), type=dict[str, Header])
+    sections = all_sections()
+    probes = []
+    for name in modules_of(__path__):
+        module = f"{__name__}.{name}"
+        header = known.get(name) or header_of(module)
+        needs = frozenset(sections[need] for need in header.sections)
+        section = sections[header.section]
+        probes.append(Probe(section.name, section, needs, header.deadline, header.lane, module))
+    return tuple(probes)
 
 
 def lanes(

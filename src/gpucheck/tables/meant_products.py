@@ -3,7 +3,6 @@
 import functools
 import re
 from collections.abc import Iterable
-from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from gpucheck.language import any_of, say
@@ -54,6 +53,8 @@ def _likeness(wanted: str, name: str) -> float:
     """Return how similar two names are, up to 1; a name that contains the other is similar."""
     if wanted == name:
         return 1.0
+    from difflib import SequenceMatcher  # noqa: PLC0415  # for a name that is not known
+
     matched = SequenceMatcher(None, wanted, name).ratio()
     if len(wanted) >= _SHORTEST_PART and wanted in name:
         return max(matched, _ALIKE)
@@ -73,12 +74,10 @@ def _likeness(wanted: str, name: str) -> float:
 _FAMILIES = frozenset(("nvidia", "geforce", "rtx", "gtx", "tesla", "quadro"))
 # "rtx3060ti" is taken apart from both ends: brand, number, suffix. With m and d laptops and the
 # Chinese editions (4090 D) are meant.
-_RUN_TOGETHER = re.compile(
-    r"(nvidia|geforce|rtx|gtx|gt(?=[0-9])|tesla|quadro|titan|jetson)(?=[0-9a-z])"
-)
-_SUFFIX = re.compile(r"\b([0-9]{3,4})(ti|super|s|d|m)\b")
-_BETWEEN = re.compile(r"[^0-9a-z]+")
-_GENERATION = re.compile(r"[1-9][0-9]{2}[05]")
+_RUN_TOGETHER = r"(nvidia|geforce|rtx|gtx|gt(?=[0-9])|tesla|quadro|titan|jetson)(?=[0-9a-z])"
+_SUFFIX = r"\b([0-9]{3,4})(ti|super|s|d|m)\b"
+_BETWEEN = r"[^0-9a-z]+"
+_GENERATION = r"[1-9][0-9]{2}[05]"
 _VARIANTS = ("ti", "super", "d", "laptop", "gpu", "max", "q")
 _LONGEST = 100  # the longest product name in the tables has 55 characters
 _SHORTEST = 2  # chosen: one letter is part of any name; T4 and L4 have two
@@ -187,7 +186,7 @@ def may_be_newer(name: str, tables: Tables) -> bool:
     NVIDIA counts the generations in the first two of four digits: 2080, 3080, 4080, 5080.
     """
     words = [word for word in _words(name) if word not in _FAMILIES]
-    numbers = [word for word in words if _GENERATION.fullmatch(word)]
+    numbers = [word for word in words if re.fullmatch(_GENERATION, word)]
     if len(numbers) != 1 or not set(words) <= {*numbers, *_VARIANTS} or "quadro" in name.lower():
         return False
     newest = max(
@@ -196,7 +195,7 @@ def may_be_newer(name: str, tables: Tables) -> bool:
             for product in _known(tables)
             if "geforce" in product.words
             and "rtx" in product.words
-            and _GENERATION.fullmatch(product.core[0])
+            and re.fullmatch(_GENERATION, product.core[0])
         ),
         default=0,
     )
@@ -280,9 +279,9 @@ def _sold(tables: Tables) -> list[_Sold]:
 
 def _words(name: str) -> list[str]:
     """Return the words of a name in lower case, without NVIDIA, and taken apart: 4060 ti."""
-    plain = _RUN_TOGETHER.sub(r"\1 ", name[:_LONGEST].lower().partition(" mig ")[0])
-    plain = _SUFFIX.sub(r"\1 \2", plain)
-    words = [word for word in _BETWEEN.split(plain) if word and word != "nvidia"]
+    plain = re.sub(_RUN_TOGETHER, r"\1 ", name[:_LONGEST].lower().partition(" mig ")[0])
+    plain = re.sub(_SUFFIX, r"\1 \2", plain)
+    words = [word for word in re.split(_BETWEEN, plain) if word and word != "nvidia"]
     return ["super" if word == "s" else word for word in words]
 
 
