@@ -5,6 +5,7 @@ from test_machines import TABLES
 
 from gpucheck.advice.recommender import Card, Recommender, Situation
 from gpucheck.facts.claims import Fix
+from gpucheck.tables.torch import TorchBuilds
 from gpucheck.ticket.judge import triage
 
 ROOT = "https://download.pytorch.org/whl/torch_stable.html"
@@ -112,6 +113,14 @@ def test_no_uninstall_where_the_python_may_be_too_old() -> None:
         assert first.commands == (
             f"{PIP} {words} --index-url https://download.pytorch.org/whl/cu132",
         )
+
+
+def test_an_unnamed_build_of_that_time_is_told_which_releases_have_code() -> None:
+    *_, last = pasted("my new card")
+    assert "torch 1.13.1 (cu117), torch 1.12.1 (cu113)" in last.text
+    for row in TABLES.get(TorchBuilds).rows:  # none since 2.0 is taken for an old one
+        codes = [int(code[3:].rstrip("af")) for code in row.arch_list if code[:3] == "sm_"]
+        assert not codes or max(codes) >= 80 or row.torch.startswith("1."), row
 
 
 @each(("capability", "cuda"), [("8.6", "11.0"), ("9.0", "11.8"), ("12.0", "12.8")])

@@ -36,6 +36,7 @@ JETSON_PAGE = (
 )
 _OLD, _LAST_OLD = 1, 13
 """The releases that projects of their time need: 1.x, up to 1.13."""
+_AMPERE = 80  # sm_80, for which every build since 2.0 has code
 _MOST_REASONS = 4  # chosen: they are read as one paragraph
 _BY_THE_SYSTEM = say(
     "If the system's package manager installed this PyTorch, let it install what belongs to it."
@@ -141,7 +142,7 @@ class TorchFixes(Derived):
             return ()
         if self._is_old() and names_its_build(found.best.torch):
             return self._or_newest(found.best)
-        return tuple(
+        by_driver = tuple(
             self._installing(
                 say(
                     "Or, if the driver is {release} or newer but older than {newer}: install "
@@ -154,6 +155,25 @@ class TorchFixes(Derived):
             )
             for before, choice in itertools.pairwise(found.by_driver)
         )
+        return (*by_driver, *self._or_keep())
+
+    def _or_keep(self) -> tuple[Fix, ...]:
+        """Return which old releases have code, where one without a name has none for Ampere."""
+        numbers = [code.partition("_")[2] for code in self._torch.arch_list or ()]
+        situation = self._facts.situation()
+        old = all(number.isdecimal() and int(number) < _AMPERE for number in numbers)
+        if self._torch.version or not numbers or not old or situation is None:
+            return ()
+        found = Recommender(self._tables).recommend(replace(situation, torch=f"<{_OLD + 1}"))
+        if found.best is None:
+            return ()
+        text = say(
+            "If your project needs its old PyTorch, keep the release in a build with code for this "
+            "GPU: {offers}. The commands of that time: {page}",
+            offers=in_series([str(offer) for offer in (found.best, *found.alternatives)]),
+            page=PREVIOUS_PAGE,
+        )
+        return (Fix(text=text),)
 
     def _is_old(self) -> bool:
         """Whether the installed release is one before 2.0, which old projects need."""
