@@ -85,9 +85,9 @@ def test_each_gpu_is_judged() -> None:
     assert answer.fixes[1].commands[-1] == "export CUDA_VISIBLE_DEVICES=1"
 
 
-def test_no_build_serves_both_ends() -> None:
+def test_no_wheel_serves_both_ends_and_conda_forge_does() -> None:
     answer = hit(judge(CU130, nvml(P100, RTX_5090)))
-    assert answer.fixes[0].commands == ()
+    assert "pytorch-gpu=2.13.0 cuda-version=12.9" in answer.fixes[0].commands[0]
     assert "export CUDA_VISIBLE_DEVICES=1" in answer.fixes[1].commands
 
 

@@ -47,6 +47,8 @@ class NamedFor(Struct, frozen=True, kw_only=True):
 
     driver: str | None = None
     driver_cuda: str | None = None
+    to_install: bool = True
+    """Whether only a build to install is asked for: GPUs that no build is for are then alike."""
     notes: list[str] = []
     """Gets a sentence for each name that was not simply looked up."""
 
@@ -107,7 +109,7 @@ def one_of_several(name: str, tables: Tables, given: NamedFor) -> tuple[str, str
             one=f"sm_{served[0].replace('.', '')}",
             **words,
         )
-    if sold and not any(_has_code(capability, tables) for capability in sold):
+    if sold and given.to_install and not any(_has_code(one, tables) for one in sold):
         return (served or sold)[-1], say(
             "{name} can be several GPUs ({several}), and no build of PyTorch has code for any of "
             "them.",

@@ -165,7 +165,9 @@ class GpuReader:
             self._drafts.miss("nvml.gpus", other)
             return _Gpu(at, name, None, other)
         driver = NamedFor(
-            driver=self._first("driver") or None, driver_cuda=self._first("driver_cuda") or None
+            driver=self._first("driver") or None,
+            driver_cuda=self._first("driver_cuda") or None,
+            to_install=False,
         )
         one, several = one_of_several(name, self._tables, driver)
         if one:

@@ -202,8 +202,9 @@ class TorchBuilds(Table, frozen=True):
         return min(of, key=numbers, default=None)
 
     def codes(self) -> set[str]:
-        """Return the code for GPUs that at least one build has: "sm_86"."""
-        return {code for row in self.rows for code in row.arch_list}
+        """Return the code for GPUs that at least one build of PyTorch's own has: "sm_86"."""
+        own = (row for row in self.rows if row.platform != "windows_aarch64")
+        return {code for row in own for code in row.arch_list}
 
     def of_release(self, torch: str, platform: str) -> tuple[BuildRow, ...]:
         """Return the rows of a release on a platform."""
