@@ -319,19 +319,21 @@ def test_the_schemas_tell_what_is_wrong() -> None:
         kubernetes_validate.validate(job, VERSIONS[0], strict=True)
 
 
-def test_the_pods_of_the_job_find_one_another() -> None:
-    service, job = manifests("indexed-job.yaml")
+@pytest.mark.parametrize("name", ["indexed-job.yaml", "gated-job.yaml"])
+def test_the_pods_of_the_job_find_one_another(name: str) -> None:
+    service, job = manifests(name)
     spec = job["spec"]
     pod = spec["template"]["spec"]
-    (container,) = pod["containers"]
+    (container,) = pod.get("initContainers") or pod["containers"]
     words = container["args"]
     options = dict(zip(words[::2], words[1::2], strict=True))
     name = job["metadata"]["name"]
+    assert container["command"] == ["gpucheck", "preflight"]
     assert int(options["--nodes"]) == spec["completions"] == spec["parallelism"]
     assert options["--master"] == f"{name}-0.{service['metadata']['name']}"
     assert pod["subdomain"] == service["metadata"]["name"]
     assert service["spec"]["selector"] == {"job-name": name}
-    assert float(options["--timeout"]) < spec["activeDeadlineSeconds"]
+    assert float(options["--timeout"]) < spec.get("activeDeadlineSeconds", 1000)
     request = PlaceRequest(nodes=int(options["--nodes"]), master=options["--master"])
     for index in range(spec["completions"]):
         env = {"JOB_COMPLETION_INDEX": str(index), "HOSTNAME": f"{name}-{index}"}
@@ -384,6 +386,19 @@ def test_only_a_culprit_keeps_the_pod_from_starting(
     path = f"{tmp_path}:{os.environ['PATH']}"
     done = subprocess.run([*gate["command"], *gate["args"]], env={"PATH": path}, check=False)
     assert done.returncode == passed_on
+
+
+def test_a_training_that_is_gated_in_its_own_pods_has_the_nodes_of_its_gate() -> None:
+    _service, job = manifests("gated-job.yaml")
+    pod = job["spec"]["template"]["spec"]
+    (gate,), (train,) = pod["initContainers"], pod["containers"]
+    assert gate["resources"] == train["resources"]
+    assert gate["image"] == train["image"]
+    command = train["args"][0]
+    assert f"--nnodes {job['spec']['completions']} " in command
+    assert f"--nproc-per-node {train['resources']['limits']['nvidia.com/gpu']} " in command
+    assert f"--master-addr {gate['args'][3]} " in command
+    assert "activeDeadlineSeconds" not in job["spec"]  # it would end the training
 
 
 def test_the_init_container_has_the_gpus_of_the_training() -> None:
