@@ -234,10 +234,6 @@ class Offers:
             and all(row.available is None for row in rows)
         )
 
-    def released(self) -> tuple[str, ...]:
-        """Return the releases that have wheels for this platform, with CUDA or without."""
-        return tuple(torch for torch, row in self._releases.items() if self.platform in row.pythons)
-
     def may_fit(self, torch: str, situation: Situation) -> bool:
         """Return whether a build of an unseen release would fit GPUs, driver, Python and glibc."""
         release = self._releases[torch]

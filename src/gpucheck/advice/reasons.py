@@ -175,13 +175,6 @@ class Reasons:
             unseen = self._offers.unseen()
             if found := admitted(asked, unseen)[0]:
                 return self._not_seen(max(found, key=numbers))
-            found, build = admitted(asked, self._offers.released())
-            if found and not build:
-                return say(
-                    "The tables know no CUDA build of PyTorch {release} for {platform}.",
-                    release=max(found, key=numbers),
-                    platform=_PLATFORMS.get(self._situation.platform, self._situation.platform),
-                )
             newest = max((newest, *unseen), key=numbers)
         if found := admitted(asked, self._offers.releases())[0]:
             return self._not_built(max(found, key=numbers))

@@ -21,6 +21,7 @@ from gpucheck.advice.torch_again import (
 from gpucheck.derived import Derived, Gpu
 from gpucheck.derived.wheels import wheel_platform
 from gpucheck.facts.claims import Fix
+from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.system import Container, System
 from gpucheck.facts.torch import Packages, TorchBuild
 from gpucheck.language import Sentence, in_series, in_turn, say
@@ -159,9 +160,9 @@ class TorchFixes(Derived):
 
     def _or_keep(self) -> tuple[Fix, ...]:
         """Return which old releases have code, where one without a name has none for Ampere."""
-        numbers = [code.partition("_")[2] for code in self._torch.arch_list or ()]
+        numbers = [whole_number(code.partition("_")[2]) for code in self._torch.arch_list or ()]
         situation = self._facts.situation()
-        old = all(number.isdecimal() and int(number) < _AMPERE for number in numbers)
+        old = all(number is not None and number < _AMPERE for number in numbers)
         if self._torch.version or not numbers or not old or situation is None:
             return ()
         found = Recommender(self._tables).recommend(replace(situation, torch=f"<{_OLD + 1}"))
