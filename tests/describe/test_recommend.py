@@ -169,7 +169,7 @@ def test_an_old_glibc_is_a_reason() -> None:
 def test_a_gpu_or_platform_without_builds_is_said() -> None:
     assert "Fermi" in why_nothing(recommend(Card("2.1", "2.1"), driver="390"))
     assert "do not know" in why_nothing(recommend(Card("99.9", "99.9"), driver="580"))
-    assert "no CUDA build of torch" in why_nothing(
+    assert "no CUDA build of PyTorch" in why_nothing(
         recommend(H100, driver="580", platform="linux_ppc64le")
     )
     assert "for Windows on Arm is known to have code for H100" in why_nothing(
