@@ -212,6 +212,8 @@ def _first(
     text: Text, literals: tuple[str, ...], form: re.Pattern[str], but: frozenset[Role]
 ) -> Line | None:
     for index in text.find(*literals, most=_MOST):
-        if form.search(text.lines[index].text) and role_of(text, index) not in but:
+        line = text.lines[index].text
+        informs = role_of(text, index) in but or "NCCL INFO" in line
+        if form.search(line) and not informs:
             return text.lines[index]
     return None
