@@ -213,7 +213,7 @@ def _first(
 ) -> Line | None:
     for index in text.find(*literals, most=_MOST):
         line = text.lines[index].text
-        informs = role_of(text, index) in but or "NCCL INFO" in line
-        if form.search(line) and not informs:
+        found = "NCCL INFO" not in line and form.search(line)
+        if found and role_of(text, index) not in but:
             return text.lines[index]
     return None
