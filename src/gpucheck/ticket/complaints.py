@@ -24,8 +24,8 @@ _LONGEST, _MOST_CHARACTERS = 400, 64 * 1024
 # Bounds such as {0,24} keep a search in a hostile line linear.
 _GPU = r"(?:\bgpus?\b|(?<=[^a-z])gpu|\bcuda\b|(?<=[^a-z])cuda|graphics card|显卡)"
 _NOT = (
-    r"(?:\b(?:not|no|neither|cannot|can.?t|unable|never|fails?|failed|(?:does|do|did|is|wo|could) ?n.?t)\b"
-    r"|不|没|无法|未)"
+    r"(?:\b(?:not?|neither|cannot|can.?t|unable|never|fail(?:s|ed)?"
+    r"|(?:do(?:es)?|did|is|wo|could) ?n.?t)\b|不|没|无法|未)"
 )
 _SEEN = (
     r"(?:detect|recogni|f(?:i|ou)nd|us(?:e|ed|ing)\b|avail|see\b|seen|visible|invok"

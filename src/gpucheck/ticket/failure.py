@@ -104,7 +104,8 @@ _ENDED_WELL = re.compile(
     r"|\" 200 OK|训练(?:已)?(?:完成|结束)"
     # deviceQuery, nccl-tests, MLPerf, pytest
     r"|^Result = PASS|\bNumDevs = [1-9]|^# Out of bounds values : 0 OK"
-    r"|\"run_stop\".{0,300}\"status\": \"success\"|^=+ (?!.{0,80}(?:failed|error)).{0,80}\b\d{1,6} passed\b",
+    r"|\"run_stop\".{0,300}\"status\": \"success\""
+    r"|^=+ (?!.{0,80}(?:failed|error)).{0,80}\b\d{1,6} passed\b",
     re.IGNORECASE,
 )
 _OF_ALL = re.compile(
