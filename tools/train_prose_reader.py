@@ -40,7 +40,7 @@ _COST = 2.0
 _ALSO = 0.3
 """How much a ticket teaches about each further cause that its label accepts."""
 _SHARPNESS = 6.5
-"""What scores are multiplied by before they become shares. It fits the 161 labelled tickets that the
+"""What scores are multiplied by before they become shares. It fits the labelled tickets that the
 rules leave open (docs/evidence.md); to all tickets 8 fits best, and promises those too much."""
 _ONE_FAULT_LESS = ("healthy", "application-bug")
 """A library's own exception in a good environment: both labels are right."""

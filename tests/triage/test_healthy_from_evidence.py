@@ -165,10 +165,47 @@ def test_what_stands_still_after_some_steps_has_not_ended_well() -> None:
         ("with trl 0.5.0 I get\nname ‘PeftModel’ is not defined", "application-bug"),
         ("fairseq-train: error: argument --max-tokens: invalid value: '4096'", "application-bug"),
         ("运行的时候，报错RuntimeError: The first supplied array is empty", "application-bug"),
+        (
+            "('The detected CUDA version (%s) mismatches torch', '11.3', '12.8')",
+            "toolkit-torch-mismatch",
+        ),
+        ("import flash_attn_2_cuda 报错undefined symbol的时候", "extension-abi-mismatch"),
+        ("NVRM: API mismatch: the client has the version XXX, but", "driver-library-mismatch"),
+        ("[Errno 2] No such file: ':/usr/local/cuda/bin/nvcc': not found", "toolkit-missing"),
+        ("works with NCCL_IB_DISABLE=1 only", "nccl-infiniband"),
+        ("3090显卡，torch1.10.0-cu102环境报错", "gpu-too-new-for-torch"),
+        ("Our 3090 fails with torch 1.10.0+cu102. Why?", "gpu-too-new-for-torch"),
+        (
+            "flash_attn-2.5.6-cp310-linux_x86_64.whl is not a supported wheel on this platform.",
+            "torch-python-unsupported",
+        ),
     ],
 )
 def test_a_known_line_counts_in_any_layout(text: str, cause: str) -> None:
     assert triage(text).root_causes[:1] == (cause,)
+
+
+@each(
+    "end",
+    [
+        "deviceQuery, CUDA Driver = CUDART, NumDevs = 2\nResult = PASS",
+        "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 28.2632",
+        ':::MLLOG {"key": "run_stop", "metadata": {"lineno": 144, "status": "success"}}',
+        "================ 12 passed, 1 skipped in 3.10s ================",
+    ],
+)
+def test_what_ends_well_is_healthy(end: str) -> None:
+    informed = "n:1:2 [0] NCCL INFO dlvsym failed on mlx5dv_get_data: undefined symbol\n"
+    assert triage(f"{informed}device = cuda:0\n{end}\n").verdict == "healthy"
+    assert (
+        triage("device = cuda:0\n===== 1 failed, 12 passed in 3.10s =====\n").verdict != "healthy"
+    )
+
+
+def test_what_a_program_that_found_no_gpu_prints_is_not_healthy() -> None:
+    asked = "How do I train this model with PyTorch on my own pictures of cats and dogs?\n\n"
+    for line in ("No devices were found", "-- The CUDA compiler identification is unknown"):
+        assert triage(f"{asked}{line}\n").verdict == "unknown"
 
 
 def test_lines_that_programs_always_print_resemble_no_fault() -> None:

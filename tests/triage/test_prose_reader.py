@@ -139,3 +139,21 @@ def test_the_model_knows_the_slugs_of_today() -> None:
     assert set(model.causes) - set(all_rules()) == {"healthy"}
     assert len(rows) == prose_reader.PLACES * len(model.causes)
     assert Path(prose_reader.__file__).with_name("prose_reader.bin").stat().st_size < 1_000_000
+
+
+def test_what_is_told_beside_a_table_is_doubted_and_a_short_question_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[float] = []
+
+    def leads_of(_text: str, *, least: float) -> list[Lead]:
+        asked.append(least)
+        return [Lead(cause="container-no-gpu", share=0.9)]
+
+    monkeypatch.setattr(judge, "leads_of", leads_of)
+    told = "I start the container with the tool kit that the guide names and get no card in it. "
+    listed = "GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-5c34d9a6-1f1c-4a0d-8f4e-0a0a0a0a0a0a)\n"
+    assert triage(told * 2 + "\n" + listed).verdict == "unknown"
+    assert asked[-1] > 0
+    assert triage("May I train with it?\n" + listed).verdict == "healthy"
+    assert len(asked) == 1

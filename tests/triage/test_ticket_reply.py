@@ -138,3 +138,18 @@ def test_a_cause_within_a_sentence_begins_with_a_small_letter_unless_it_is_a_nam
     }
     for text, begins in sentences.items():
         assert begins in reply(triage(text))
+
+
+def test_a_quote_shows_the_place_in_a_line_that_is_a_whole_ticket() -> None:
+    told = "I followed every step of the guide and then looked at the forum. " * 8
+    said = reply(triage(f"{told}CUDA out of memory. Tried to allocate 2.00 GiB. {told}"))
+    assert "`line 1: ... " in said
+    assert "CUDA out of memory. Tried" in said
+
+
+def test_a_question_is_asked_for_no_report() -> None:
+    asked = (
+        "Could you please tell me with which release of PyTorch and CUDA this model was trained?"
+    )
+    assert triage(asked).verdict == "healthy"
+    assert "collect_env" not in reply(triage(asked))

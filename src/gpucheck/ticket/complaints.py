@@ -24,8 +24,8 @@ _LONGEST, _MOST_CHARACTERS = 400, 64 * 1024
 # Bounds such as {0,24} keep a search in a hostile line linear.
 _GPU = r"(?:\bgpus?\b|(?<=[^a-z])gpu|\bcuda\b|(?<=[^a-z])cuda|graphics card|显卡)"
 _NOT = (
-    r"(?:\b(?:not|no|neither|cannot|can.?t|unable|never|fails?|failed|(?:does|do|did|is|wo|could) ?n.?t)\b"
-    r"|不|没|无法|未)"
+    r"(?:\b(?:not?|neither|cannot|can.?t|unable|never|fail(?:s|ed)?"
+    r"|(?:do(?:es)?|did|is|wo|could) ?n.?t)\b|不|没|无法|未)"
 )
 _SEEN = (
     r"(?:detect|recogni|f(?:i|ou)nd|us(?:e|ed|ing)\b|avail|see\b|seen|visible|invok"
@@ -84,6 +84,7 @@ _ASKS = re.compile(
     r"|[吗么呢]\s{0,4}$|可以[^\n]{1,40}不\s{0,4}$",
     re.IGNORECASE,
 )
+_NAME = re.compile(r"[\w.-]{1,80}", re.ASCII)
 _CLAUSE = re.compile(r"[,;.!](?=\s|$)|\u3002|(?<=\?)\s")
 _A_CLAIM, _A_QUESTION = 3, 4
 """Chosen: words of a clause that claims something ("Thanks a lot" does not), and of a question."""
@@ -233,7 +234,7 @@ def _is_stated(line: str) -> bool:
 def _claims(line: str) -> bool:
     """Whether a line states something, also beside a question: "it is slow, is that normal?"."""
     return any(
-        not (clause.endswith("?") or is_statement(clause))
+        not (clause.endswith("?") or is_statement(clause) or _NAME.fullmatch(clause))
         and _ASKS.search(clause) is None
         and _INTRODUCES.search(clause) is None
         and len(_WORD.findall(clause)) >= _A_CLAIM

@@ -214,6 +214,8 @@ def _first(
     text: Text, literals: tuple[str, ...], form: re.Pattern[str], but: frozenset[Role]
 ) -> Line | None:
     for index in text.find(*literals, most=_MOST):
-        if form.search(text.lines[index].text) and role_of(text, index) not in but:
+        line = text.lines[index].text
+        found = "NCCL INFO" not in line and form.search(line)
+        if found and role_of(text, index) not in but:
             return text.lines[index]
     return None

@@ -101,7 +101,11 @@ _ENDED_WELL = re.compile(
     r"|\b(?:training|run|evaluation|job|inference|fine-?tuning|startup)\b.{0,20}"
     r"\b(?:completed?|finished|done|succeeded)\b"
     r"|\b(?:saved|saving) (?:the |final )?(?:model|checkpoint|weights)\b|^\W{0,4}done[.!]?\s{0,4}$"
-    r"|\" 200 OK|训练(?:已)?(?:完成|结束)",
+    r"|\" 200 OK|训练(?:已)?(?:完成|结束)"
+    # deviceQuery, nccl-tests, MLPerf, pytest
+    r"|^Result = PASS|\bNumDevs = [1-9]|^# Out of bounds values : 0 OK"
+    r"|\"run_stop\".{0,300}\"status\": \"success\""
+    r"|^=+ (?!.{0,80}(?:failed|error)).{0,80}\b\d{1,6} passed\b",
     re.IGNORECASE,
 )
 _OF_ALL = re.compile(

@@ -56,7 +56,8 @@ _PIP = re.compile(
 _OTHER_INDEX = (" -f ", "--find-links", "index-url", " -i ", "--pre")
 """In a pip command these select other wheels than PyPI's."""
 _DRIVER = re.compile(
-    r"(?:driver(?: version)?|驱动(?:版本)?)[\s=:`*为是]{0,4}v?(\d{3}\.\d{2,3}(?:\.\d{2})?)(?!\w|\.\w)",
+    r"(?:driver(?: version)?|驱动(?:版本)?)[\s=:`*为是]{0,4}"
+    r"v?(\d{3}\.\d{2,3}(?:\.\d{2})?)(?!\w|\.\w)",
     _FLAGS,
 )
 _SYSTEMS = {
