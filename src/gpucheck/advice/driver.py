@@ -143,7 +143,7 @@ _FROM_INSTALLER = say(
     "it first: sudo nvidia-uninstall"
 )
 _BY_INSTALLER = say(
-    "It is the last branch for this GPU: download it for Linux from {page}, and run its installer.",
+    "Download this branch, the last for this GPU, for Linux from {page}, and run its installer.",
     page=DRIVER_PAGE,
 )
 _OF_JETPACK = say(
@@ -332,8 +332,11 @@ class DriverFixes(Derived):
         )
         # NVIDIA's guide and its repositories have the current branches, and not every release.
         is_last = branch == self._support.last(self._capabilities())
-        how = (*self._packages_first(), _BY_INSTALLER) if is_last else (_GUIDE,)
-        return Fix(text=in_turn((text, flavour, *how)), restart="machine")
+        if is_last:
+            how = (*self._packages_first(), _BY_INSTALLER, flavour)
+        else:
+            how = (flavour, _GUIDE)
+        return Fix(text=in_turn((text, *how)), restart="machine")
 
     def _packages_first(self) -> tuple[Sentence, ...]:
         """Say which packages of the driver go first: a distribution's keep the installer off."""
@@ -342,8 +345,8 @@ class DriverFixes(Derived):
             return ()
         return (
             say(
-                "First remove the packages of the old driver ({packages}), beside which NVIDIA's "
-                "installer does not run.",
+                "First remove the packages of the old driver ({packages}): NVIDIA's installer does "
+                "not run beside them.",
                 packages=in_series(packages),
             ),
         )

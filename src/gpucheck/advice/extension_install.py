@@ -92,9 +92,10 @@ class ExtensionFixes(Derived):
         command = self._python.pip(
             "install", "--no-build-isolation", "--force-reinstall", "--no-deps", "."
         )
-        example = say("In the folder of its source, for example: {command}", command=command)
+        example = say("In the folder of its source, for example:")
         return Fix(
             text=in_turn([text, example]) if command else text,
+            commands=(command,) if command else (),
             verify=self._python.verify(),
         )
 
