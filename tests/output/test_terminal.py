@@ -308,7 +308,7 @@ def line(machine: str, name: str) -> Area:
         ("cuda-build-no-gpu-vm", "GPUs", "error", "no NVIDIA GPU on the PCI bus"),
         ("windows-ok", "System", "ok", "Windows 11, version 10.0.26100, x86_64"),
         ("macos-mps", "System", "ok", "macOS, Darwin 24.6.0, arm64"),
-        ("macos-mps", "Driver", "none", "macOS has no NVIDIA driver"),
+        ("macos-mps", "Driver", "none", "there is no NVIDIA driver for this macOS"),
     ],
 )
 def test_a_line_of_the_machine(machine: str, name: str, status: str, words: str) -> None:

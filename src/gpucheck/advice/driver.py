@@ -45,8 +45,8 @@ def add_libcuda(driver: Driver, system: System) -> Fix:
             commands=(_SHOW_MODULE,),
         )
     exactly = say(
-        "Install libcuda {release}, the release of the loaded kernel module: any other release "
-        "breaks it.",
+        "Install libcuda {release}, the release of the loaded kernel module: libcuda of any other "
+        "release does not work with it.",
         release=release,
     )
     if driver.packages == []:
@@ -77,8 +77,8 @@ def _by_apt(exactly: Sentence, release: str, driver: Driver, system: System) -> 
             (
                 exactly,
                 say(
-                    "Take the package for which apt-cache lists {release}: the last command "
-                    "installs {package}. If there is none, install the whole driver instead.",
+                    "If apt-cache lists {release} under another of these names than {package}, use "
+                    "that name in the last command; if under none, install the whole driver.",
                     release=release,
                     package=found.name,
                 ),
@@ -332,10 +332,8 @@ class DriverFixes(Derived):
         )
         # NVIDIA's guide and its repositories have the current branches, and not every release.
         is_last = branch == self._support.last(self._capabilities())
-        if is_last:
-            how = (*self._packages_first(), _BY_INSTALLER, flavour)
-        else:
-            how = (flavour, _GUIDE)
+        by_installer = (*self._packages_first(), _BY_INSTALLER, flavour)
+        how = by_installer if is_last else (flavour, _GUIDE)
         return Fix(text=in_turn((text, *how)), restart="machine")
 
     def _packages_first(self) -> tuple[Sentence, ...]:

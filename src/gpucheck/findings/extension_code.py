@@ -183,7 +183,9 @@ def _headline(package: CompiledPackage, lacking: list[Gpu], gpus: list[Gpu]) -> 
         )
     if _is_optional(package):
         return say(
-            "{no_code}. The other functions of the package do not need this code", no_code=words
+            "{no_code}. Only its functions with kernels of their own need this code; the rest of "
+            "the package does not",
+            no_code=words,
         )
     return words
 
