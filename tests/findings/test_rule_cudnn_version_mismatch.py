@@ -90,7 +90,7 @@ def test_a_variable_that_puts_another_copy_first() -> None:
                  variable_entry="/opt/cudnn/lib")  # fmt: skip
     path = Environment(variables={"LD_LIBRARY_PATH": "/opt/cudnn/lib:/opt/lib"})
     answer = hit(judge(copy, None, path))
-    assert "found by LD_LIBRARY_PATH" in answer.headline
+    assert "found through LD_LIBRARY_PATH" in answer.headline
     assert answer.fixes[0].text.startswith("Remove /opt/cudnn/lib from LD_LIBRARY_PATH, here and")
     assert answer.fixes[0].commands == ("export LD_LIBRARY_PATH=/opt/lib",)
 

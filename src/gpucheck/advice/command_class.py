@@ -65,7 +65,7 @@ _ROWS: tuple[Row, ...] = (
             *("ps", "py-spy", "ss", "stat", "tail", "tr", "uname", "where", "which", "gpucheck"),
             *("findstr", "tasklist", "get-nettcpconnection", "get-winevent", "resolve-dnsname"),
             *("all_reduce_perf", "test", "dpkg", "rpm", "apt-cache", "docker-compose", "hostname"),
-            *("mlxlink", "rocminfo", "sacct", "smartctl"),
+            *("mlxlink", "rocminfo", "sacct", "smartctl", "sort", "uniq"),
         )
     ),
     # What changes the machine for all who use it.

@@ -51,8 +51,8 @@ def add_libcuda(driver: Driver, system: System) -> Fix:
             commands=(_SHOW_MODULE,),
         )
     exactly = say(
-        "Install libcuda {release}, the release of the loaded kernel module: any other release "
-        "breaks it.",
+        "Install libcuda {release}, the release of the loaded kernel module: libcuda of any other "
+        "release does not work with it.",
         release=release,
     )
     if driver.packages == []:
@@ -83,8 +83,8 @@ def _by_apt(exactly: Sentence, release: str, driver: Driver, system: System) -> 
             (
                 exactly,
                 say(
-                    "Take the package for which apt-cache lists {release}: the last command "
-                    "installs {package}. If there is none, install the whole driver instead.",
+                    "If apt-cache lists {release} under another of these names than {package}, use "
+                    "that name in the last command; if under none, install the whole driver.",
                     release=release,
                     package=found.name,
                 ),
@@ -149,7 +149,7 @@ _FROM_INSTALLER = say(
     "it first: sudo nvidia-uninstall"
 )
 _BY_INSTALLER = say(
-    "It is the last branch for this GPU: download it for Linux from {page}, and run its installer.",
+    "Download this branch, the last for this GPU, for Linux from {page}, and run its installer.",
     page=DRIVER_PAGE,
 )
 _OF_JETPACK = say(
@@ -343,8 +343,9 @@ class DriverFixes(Derived):
         )
         # NVIDIA's guide and its repositories have the current branches, and not every release.
         is_last = branch == self._support.last(self._capabilities())
-        how = (*self._packages_first(), _BY_INSTALLER) if is_last else (_GUIDE,)
-        return Fix(text=in_turn((text, flavour, *how)), restart="machine")
+        by_installer = (*self._packages_first(), _BY_INSTALLER, flavour)
+        how = by_installer if is_last else (flavour, _GUIDE)
+        return Fix(text=in_turn((text, *how)), restart="machine")
 
     def _newest_only(self, at_least: str | None, reason: str) -> Fix | None:
         """Return the fix where a distribution has the newest driver alone, and it may be right."""
@@ -362,8 +363,8 @@ class DriverFixes(Derived):
             return ()
         return (
             say(
-                "First remove the packages of the old driver ({packages}), beside which NVIDIA's "
-                "installer does not run.",
+                "First remove the packages of the old driver ({packages}): NVIDIA's installer does "
+                "not run beside them.",
                 packages=in_series(packages),
             ),
         )

@@ -92,9 +92,10 @@ class ExtensionFixes(Derived):
         command = self._python.pip(
             "install", "--no-build-isolation", "--force-reinstall", "--no-deps", "."
         )
-        example = say("In the folder of its source, for example: {command}", command=command)
+        example = say("The command below is an example: run it in the folder of its source.")
         return Fix(
             text=in_turn([text, example]) if command else text,
+            commands=(command,) if command else (),
             verify=self._python.verify(),
         )
 
@@ -325,7 +326,7 @@ class ExtensionFixes(Derived):
             return None
         text = say(
             "Install the build of {package} {version} for CUDA {cuda}: the release fits torch "
-            "{torch}, but PyPI has it for another CUDA only.",
+            "{torch}, but PyPI has only a build for another CUDA version.",
             package=package,
             version=version,
             cuda=cuda,
@@ -389,8 +390,8 @@ class ExtensionFixes(Derived):
             return Fix(
                 text=say(
                     "Install a wheel of {package} that its project built for torch {torch}, if "
-                    "its releases have one; to compile its source, this machine lacks a CUDA "
-                    "toolkit with a C++ compiler.",
+                    "its releases have one; compiling its source takes a CUDA toolkit and a C++ "
+                    "compiler, which this machine lacks.",
                     package=package,
                     torch=torch,
                 ),

@@ -68,8 +68,8 @@ ENDS_WSL = say(
     "too): save your work first."
 )
 CONVERTS = say(
-    "This ends everything that runs in the distribution, and the conversion may take long: save "
-    "your work first."
+    "This ends everything that runs in the distribution, and the conversion can take a long time: "
+    "save your work first."
 )
 STOPS_OTHERS = say("This interrupts everyone who uses this machine. Ask them first.")
 RESTART_STOPS_OTHERS = say("The restart interrupts everyone who uses this machine. Ask them first.")

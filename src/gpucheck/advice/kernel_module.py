@@ -284,9 +284,9 @@ class ModuleFixes(Derived):
             fixes=(
                 Fix(
                     text=say(
-                        'If modprobe succeeds, you are done. If it says "Key was rejected by service", '
-                        "enrol the signing key: choose a password, restart, and enter it under "
-                        "Enroll MOK, on this machine's screen or remote console (BMC)."
+                        'If modprobe succeeds, you are done. If it says "Key was rejected by '
+                        'service", enrol the signing key: choose a password, restart, and enter it '
+                        "under Enroll MOK, on this machine's screen or remote console (BMC)."
                     ),
                     commands=(_LOAD, f"sudo mokutil --import {key}", _REBOOT),
                 ),

@@ -22,8 +22,7 @@ _OF_THE_JOB = ("apptainer", "enroot")
 def new_container(runtime: str = "docker") -> Sentence:
     """Return what is lost where a container is started anew."""
     return say(
-        "{runtime} run makes a new container: what you installed only in this one is missing from "
-        "it, unless it is in the image or in a volume.",
+        "{runtime} run makes a new container, without what you installed only in this one.",
         runtime=runtime,
     )
 

@@ -82,3 +82,15 @@ def lost_links(active: Mapping[K, int], *, switched: bool | None) -> dict[K, Los
         peers = sum(up == most for up in active.values())
         lost |= {key: LostLinks(0, most, peers) for key, up in active.items() if not up}
     return {key: lost[key] for key in active if key in lost}
+
+
+_BOARD = re.compile(r"\b(?:PG|P)[0-9]{3}-[0-9]{3}\b")
+
+
+def products_of(product: str) -> list[str]:
+    """Return the products that share an id of the PCI bus; numbers of boards only if none is left.
+
+    ``NVIDIA PG509-210`` is a board of the A100 that its driver names so; nobody knows it by that.
+    """
+    names = product.split(" / ")
+    return [name for name in names if not _BOARD.search(name)] or names

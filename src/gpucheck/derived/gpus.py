@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from gpucheck.derived.gpu_labels import numbered_gpu
+from gpucheck.derived.gpu_labels import numbered_gpu, products_of
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.base import Derived
 from gpucheck.facts.driver import CudaDriver, DeviceNodes, NvidiaSmi, Nvml
@@ -25,6 +25,10 @@ from gpucheck.tables.gpus import capability_of, spellings
 _LEADING_NUMBER = r"\s*([+-]?[0-9]{1,9})"
 
 _EMPTY = say("an entry is empty")
+
+
+_OF_TEGRA = " (nvgpu)"
+"""What NVML adds to the name of a Jetson's GPU: the kernel driver."""
 
 
 class Mask(msgspec.Struct, frozen=True, kw_only=True):
@@ -322,7 +326,7 @@ class Gpus(Derived):
             capability = (self._pci.gpus or [])[on_bus].compute_capability
             facts.append(f"pci.gpus.{on_bus}.compute_capability")
         return Gpu(
-            label=numbered_gpu(index, name),
+            label=numbered_gpu(index, name.removesuffix(_OF_TEGRA)),
             compute_capability=capability,
             facts=tuple(facts),
             product=name,
@@ -341,7 +345,7 @@ class Gpus(Derived):
             else say("an NVIDIA GPU")
         )
         name = gpu.product or device
-        label = any_of(gpu.product.split(" / ")) if gpu.product else device
+        label = any_of(products_of(gpu.product)) if gpu.product else device
         facts = [f"pci.gpus.{at}.product" if gpu.product else f"pci.gpus.{at}.device_id"]
         if gpu.compute_capability:
             facts.append(f"pci.gpus.{at}.compute_capability")

@@ -159,7 +159,7 @@ def place(copy: Copy) -> str:
     if not path:
         return ""
     if by in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
-        return say(" from {path}, found by {variable}", path=path, variable=by)
+        return say(" from {path}, found through {variable}", path=path, variable=by)
     return say(" from {path}", path=path)
 
 
@@ -171,9 +171,9 @@ def placed(library: str, copy: Copy) -> str:
     if path.replace("\\", "/").rpartition("/")[2] == library:  # the path says the name
         if by not in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
             return path
-        return say("{path}, found by {variable}", path=path, variable=by)
+        return say("{path}, found through {variable}", path=path, variable=by)
     if by not in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
         return say("{library} from {path}", library=library, path=path)
     return say(
-        "{library} from {path}, found by {variable}", library=library, path=path, variable=by
+        "{library} from {path}, found through {variable}", library=library, path=path, variable=by
     )

@@ -266,7 +266,7 @@ def _wsl_1(environment: Environment) -> Hit:
             text=say(
                 "Convert this distribution to WSL 2 in PowerShell: find its name in the list, then "
                 "run wsl.exe --set-version NAME 2. This ends everything that runs in the "
-                "distribution, and may take long: save your work first."
+                "distribution, and can take a long time: save your work first."
             ),
             commands=(listing,),
         )

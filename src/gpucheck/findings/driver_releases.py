@@ -127,9 +127,7 @@ def _refused(seen: tuple[str, ...], torch: TorchBuild, update: DriverFixes) -> H
         ),
         evidence=(*seen, "torch.cuda"),
         fixes=(
-            update.install(
-                reason=say("which also runs PyTorch builds of CUDA {cuda}", cuda=torch.cuda)
-            ),
+            update.install(reason=say("which runs PyTorch builds of CUDA {cuda}", cuda=torch.cuda)),
         ),
         confidence=Confidence.LIKELY,
     )
@@ -293,7 +291,7 @@ def _fixes(
     *,
     driver_first: bool,
 ) -> tuple[Fix, ...]:
-    newer = update.install(oldest, say("which also runs PyTorch for CUDA {cuda}", cuda=cuda))
+    newer = update.install(oldest, say("which runs PyTorch for CUDA {cuda}", cuda=cuda))
     older_build = reinstall.install_for(say("the driver you have"))
     if older_build is None:
         return (newer,)

@@ -284,7 +284,9 @@ def _headline(found: _Lacking, gpus: list[Gpu]) -> Sentence:
         )
     if found.optional:
         return say(
-            "{no_code}. The other functions of the package do not need this code", no_code=words
+            "{no_code}. Only its functions with kernels of their own need this code; the rest of "
+            "the package does not",
+            no_code=words,
         )
     return words
 

@@ -265,13 +265,13 @@ def _has_none(at: int, nvml: Nvml) -> bool:
     return all("not supported" in problem.lower() for problem in problems)
 
 
-# Of row remapping alone: docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt, Error Recovery and Response
-# Flags.
+# Of row remapping alone: docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt, Error Recovery and
+# Response Flags.
 _MAY_WORK = say("Until then NVIDIA lets it take new work.")
 
 
 def _reset(indices: list[int], system: System, container: Container, *, is_of_rows: bool) -> Fix:
-    """Return how to reset the GPUs; nvidia-smi's manual (--gpu-reset) says when peers go with it."""
+    """Return how to reset the GPUs (nvidia-smi's manual, --gpu-reset: when peers go with them)."""
     if container.runtime:
         return Fix(
             text=say(

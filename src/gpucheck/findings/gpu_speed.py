@@ -362,9 +362,10 @@ while ``nvidia-smi`` shows that the GPU waits.
 
 When it is reported: only the number of lanes is judged, and only against the smaller of the two
 maxima. An x16 card in an x8 slot is fine. The speed of a lane is not judged, because an idle GPU
-lowers it to save power; a few also use fewer lanes then, so read them once more under load. In a virtual machine the slot is often not visible; the result is then
-unknown. In a laptop, or with NVLink-C2C between the GPU and its processor (GH200, GB200), the lanes
-are wired by the manufacturer; these GPUs are not judged either.
+lowers it to save power. nvidia-smi's manual says the same of the lanes: read them again under load.
+In a virtual machine the slot is often not visible; the result is then unknown. In a laptop, or with
+NVLink-C2C between the GPU and its processor (GH200, GB200), the lanes are wired by the
+manufacturer; these GPUs are not judged either.
 
 Fix: reseat the card. Check the riser or cable, the slot, and the BIOS settings (bifurcation).
 """,
@@ -410,7 +411,7 @@ def _is_soldered(product: str) -> bool:
     return re.search(_LAPTOP, product) is not None or is_superchip(product)
 
 
-# nvidia-smi's manual says of link generation and width that they may be reduced while a GPU is idle.
+# nvidia-smi's manual says of the link's generation and width: they may be lower while it is idle.
 _LANES = (
     "nvidia-smi --query-gpu=pci.bus_id,pcie.link.width.current,pcie.link.width.max --format=csv"
 )
@@ -439,10 +440,10 @@ def _hit(gpus: list[PciGpu], degraded: list[int], system: System) -> Hit:
         fixes=(
             Fix(
                 text=say(
-                    "First read the lanes again while the GPU works: an idle GPU may use fewer. If "
-                    "they stay at {used}, switch the machine off and reseat the card. Then check the "
-                    "riser and the power cables, try another slot, and check the slot's settings in "
-                    "the BIOS.",
+                    "First read the lanes again while the GPU works: an idle GPU may use fewer. "
+                    "If they stay at {used}, switch the machine off and reseat the card. Then "
+                    "check the riser and the power cables, try another slot, and check the slot's "
+                    "settings in the BIOS.",
                     used=first.link_width,
                 )
                 if not virtual

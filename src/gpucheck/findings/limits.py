@@ -370,24 +370,21 @@ def _shm_too_small_headline(size: str, *, several: bool, stops: bool) -> str:
     if several and stops:
         return say(
             "Shared memory (/dev/shm) has {size}: too little for NCCL, and for DataLoader workers, "
-            "which cannot pass even one batch of images through it; programs that use neither are "
-            "not affected",
+            "which cannot pass even one batch of images through it",
             size=size,
         )
     if several:
         return say(
-            "Shared memory (/dev/shm) has {size}: too little for NCCL and for DataLoader workers; "
-            "programs that use neither are not affected",
+            "Shared memory (/dev/shm) has {size}: too little for NCCL and for DataLoader workers",
             size=size,
         )
     if stops:
         return say(
             "Shared memory (/dev/shm) has {size}: too little for DataLoader workers, which cannot "
-            "pass even one batch of images through it; programs without them are not affected",
+            "pass even one batch of images through it",
             size=size,
         )
     return say(
-        "Shared memory (/dev/shm) has {size}: too little for DataLoader workers; programs without "
-        "them are not affected",
+        "Shared memory (/dev/shm) has {size}: too little for DataLoader workers",
         size=size,
     )

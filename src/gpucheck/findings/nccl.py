@@ -2,6 +2,7 @@
 
 from gpucheck.derived.selftest_results import NcclControl, PassedWithout, settings
 from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.driver import Nvml
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings.form import Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays, run_tests
@@ -72,8 +73,8 @@ def check_nccl_duplicate_gpu(tests: SelfTests, nccl: NcclControl) -> Judgement |
 
 
 _VARIABLE = "NCCL_P2P_DISABLE"
-# The kernel's Documentation/ABI/testing/sysfs-kernel-iommu_groups: DMA, DMA-FQ or identity. dmesg shows a
-# fault only if one was logged.
+# The kernel's Documentation/ABI/testing/sysfs-kernel-iommu_groups: DMA, DMA-FQ or identity. dmesg
+# shows a fault only if one was logged.
 _NCCL_P2P_BROKEN_LOOK = (
     "cat /sys/kernel/iommu_groups/*/type | sort | uniq -c",
     "sudo lspci -vvv | grep ACSCtl",
@@ -120,6 +121,7 @@ NCCL_P2P_DISABLE=1 for NCCL; the variable does not affect copies with ``tensor.t
 )
 
 _COLLECTIVES = ("all-reduce",)
+_TESTS_P2P = "gpucheck selftest --tests peer-copy,all-reduce --level standard"
 _CAUSE = Fix(
     text=say(
         "To repair it, look for what redirects the transfers: an IOMMU that translates (start the "
@@ -128,13 +130,29 @@ _CAUSE = Fix(
         "the IOMMU works (DMA: it translates; identity: it does not), the second ACS."
     ),
     commands=_NCCL_P2P_BROKEN_LOOK,
-    verify="gpucheck selftest --tests peer-copy,all-reduce --level standard",
+    verify=_TESTS_P2P,
+)
+# NCCL takes NVLink wherever it is (NVIDIA/nccl-tests issue 250), so PCIe, its ACS and the IOMMU are
+# not in the way of these transfers.
+_CAUSE_ON_NVLINK = Fix(
+    text=say(
+        "To repair it, look at the links, which carry these transfers: at their error counters, "
+        "and for SXids in the kernel's log and in the Fabric Manager's. Then update the driver, "
+        "the Fabric Manager and NCCL."
+    ),
+    commands=(
+        "nvidia-smi nvlink --status",
+        "nvidia-smi nvlink -e",
+        "sudo dmesg | grep -i sxid",
+        "journalctl -u nvidia-fabricmanager --no-pager -n 50",
+    ),
+    verify=_TESTS_P2P,
 )
 
 
 @NCCL_P2P_BROKEN.check
 def check_nccl_p2p_broken(
-    tests: SelfTests, says: SelfTestSays, nccl: NcclControl
+    tests: SelfTests, says: SelfTestSays, nccl: NcclControl, nvml: Nvml
 ) -> Judgement | None:
     """Look for copies that only work through the CPU, or collectives that need P2P off."""
     if tests.results is None:
@@ -145,19 +163,21 @@ def check_nccl_p2p_broken(
         if numbered_result[1].data.get("staged_is_right") is True
         and numbered_result[1].data.get("direct") is True
     ]
+    are_linked = all(gpu.nvlinks and all(gpu.nvlinks) for gpu in nvml.gpus or ())
+    cause = _CAUSE_ON_NVLINK if nvml.gpus and are_linked else _CAUSE
     if copies:
         return Hit(
             headline=say("Copies between GPUs arrive wrong: {detail}", detail=copies[0][1].detail),
             evidence=tuple(f"{path}.detail" for path, _result in copies[:6]),
-            fixes=(_CAUSE, _for_now(say("Until then, for NCCL only; tensor.to() stays wrong."))),
+            fixes=(cause, _for_now(say("Until then, for NCCL only; tensor.to() stays wrong."))),
         )
     passing = [control for control in nccl.passed_without() if _VARIABLE in control.variables]
     if passing:
-        return _nccl_p2p_broken_hit(passing)
+        return _nccl_p2p_broken_hit(passing, cause)
     return says.fine("peer-copy", *_COLLECTIVES)
 
 
-def _nccl_p2p_broken_hit(passing: list[PassedWithout]) -> Hit:
+def _nccl_p2p_broken_hit(passing: list[PassedWithout], cause: Fix) -> Hit:
     first = passing[0]
     return Hit(
         headline=say(
@@ -172,7 +192,7 @@ def _nccl_p2p_broken_hit(passing: list[PassedWithout]) -> Hit:
             for control in passing[:3]
             for fact in (f"{control.path}.detail", f"{control.path}.data.control")
         ),
-        fixes=(_for_now(_AROUND), _CAUSE),
+        fixes=(_for_now(_AROUND), cause),
         confidence=Confidence.CERTAIN if first.again else Confidence.LIKELY,
     )
 

@@ -2,6 +2,7 @@
 
 from gpucheck.derived import Gpus
 from gpucheck.derived.job_network import Names
+from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.driver import KernelLog
@@ -50,6 +51,7 @@ is.
     family="cluster",
     seen_in=("pre-flight", "text"),
     named_by=("nccl",),
+    observes=True,
     preflight=InPreflight(
         fix=say("Look at the ports of the host that is named: their state should be PORT_ACTIVE."),
         commands=("ibv_devinfo", "ibstat"),
@@ -61,15 +63,34 @@ _ADAPTERS, _OFF = "NCCL_IB_HCA", "NCCL_IB_DISABLE"
 _YES = "1"
 _ACTIVE, _DOWN = "ACTIVE", "DOWN"
 _LOOK = ("ibv_devinfo", "ip -brief link")
-_STATES = say(
-    "Look at the port: DOWN means that it has no link (cable, transceiver, port of the switch), "
-    "INIT that no subnet manager has set it up."
-)
+
+
+def _look_at(port: RdmaPort) -> Fix:
+    """Return what a state means.
+
+    On Ethernet a port is DOWN as well while its interface is off (``mlx5_query_port_roce`` of
+    Linux, drivers/infiniband/hw/mlx5/main.c), and there is no subnet manager.
+    """
+    text = say(
+        "Look at the port. DOWN: it has no link (cable, transceiver, switch) or, on Ethernet "
+        "(RoCE), its interface is off (as root: ip link set {interface} up). INIT, on InfiniBand: "
+        "no subnet manager has set it up.",
+        interface=next(iter(port.interfaces or ()), "INTERFACE"),
+    )
+    return Fix(text=text, commands=_LOOK)
+
+
+def _without(value: str, adapter: str | None) -> str:
+    """Return a list of whole names of adapters without one; "" if nothing is left."""
+    prefix = "=" if value.startswith("=") else ""
+    names = [name for name in value.removeprefix("=").split(",") if name.strip()]
+    kept = [name for name in names if name.partition(":")[0].strip() != adapter]
+    return prefix + ",".join(kept) if kept else ""
 
 
 @NCCL_INFINIBAND.check
 def check_nccl_infiniband(
-    environment: Environment, network: Network, log: KernelLog, gpus: Gpus
+    environment: Environment, network: Network, log: KernelLog, gpus: Gpus, around: Surroundings
 ) -> Judgement | None:
     """Look at the ports that the job is told to use, or at the only one."""
     ports = network.rdma_ports or []
@@ -78,7 +99,7 @@ def check_nccl_infiniband(
     names = Names.of(environment.get(_ADAPTERS) or "")
     bad = _named_and_not_active(ports, names)
     if bad:
-        return _named(bad, ports, log)
+        return _named(bad, ports, log, environment.get(_ADAPTERS) or "", around)
     if len(ports) == 1 and ports[0].state == _DOWN and not environment.get(_ADAPTERS):
         return _only(ports[0], log)
     return None
@@ -104,8 +125,11 @@ def _named_and_not_active(ports: list[RdmaPort], names: Names) -> list[int]:
     ]
 
 
-def _named(bad: list[int], ports: list[RdmaPort], log: KernelLog) -> Hit:
+def _named(
+    bad: list[int], ports: list[RdmaPort], log: KernelLog, value: str, around: Surroundings
+) -> Hit:
     first, more = ports[bad[0]], len(bad) - 1
+    kept = _without(value, first.adapter) if not more else ""
     headline = say(
         "{variable} names {adapter}, whose port {port} is not active: {state}",
         variable=_ADAPTERS,
@@ -129,12 +153,13 @@ def _named(bad: list[int], ports: list[RdmaPort], log: KernelLog) -> Hit:
             *when,
         ),
         fixes=(
-            Fix(text=_STATES, commands=_LOOK),
+            _look_at(first),
             Fix(
                 text=say(
-                    "If the job is to do without this adapter, take it out of {variable}.",
+                    "If the job can do without this adapter, take it out of {variable}.",
                     variable=_ADAPTERS,
-                )
+                ),
+                commands=around.set(_ADAPTERS, kept) if kept else (),
             ),
         ),
         severity=Severity.WARNING,
@@ -161,7 +186,7 @@ def _only(port: RdmaPort, log: KernelLog) -> Hit | None:
     return Hit(
         headline=with_age(headline, lost) if lost else headline,
         evidence=("network.rdma_ports.0.state", *when),
-        fixes=(Fix(text=_STATES, commands=_LOOK),),
+        fixes=(_look_at(port),),
         severity=Severity.INFO,
         confidence=Confidence.POSSIBLE,
     )
@@ -205,6 +230,7 @@ ADDRESS`` shows it), open the ports between the nodes, and run containers with t
     family="cluster",
     seen_in=("pre-flight", "text"),
     named_by=("nccl", "gloo"),
+    observes=True,
     preflight=InPreflight(
         is_of_ways=True,
         exit_class=4,
@@ -273,7 +299,8 @@ def _hit(variable: str, places: list[int], network: Network, log: KernelLog) -> 
             Fix(
                 text=say(
                     "Look at the cable and at the settings of the interface, or name another one "
-                    "that leads to the other nodes. The command shows which interfaces are up."
+                    "that leads to the other nodes. The command below shows which interfaces are "
+                    "up."
                 ),
                 commands=("ip -brief address",),
             ),

@@ -49,6 +49,7 @@ requires.
     family="torch",
     suppressed_by=("torch-missing", "torch-mixed-install", "extension-abi-mismatch"),
     compat_keys=("packages",),
+    observes=True,
 )
 
 _MOST_FACTS = 8  # chosen: the evidence of all conflicts together; the headline counts the rest
@@ -177,16 +178,17 @@ def _replace(conflict: PinConflict, pins: PackagePins, torch: TorchBuild, python
     wanted = f"{conflict.project}{pins.required_of(conflict.project)}"
     if conflict.project not in (torch.pins or {}):
         text = say(
-            "Install the {required} that the packages here require. If no release suits all of "
-            "them, pip says so.",
+            "Install the {required} that {owner} and the other packages here require. If no "
+            "release suits all of them, pip says so.",
             required=conflict.project,
+            owner=conflict.owner.project,
         )
         return _fix(python, text, wanted)
     text = say(
-        "Install the {required} that the packages here require. pip then warns that torch pins "
-        "another release. Ignore that: torch works with any newer release of the same major "
-        "version.",
+        "Install the {required} that {owner} requires. pip then warns that torch pins another "
+        "release. Ignore that: torch works with any newer release of the same major version.",
         required=conflict.project,
+        owner=conflict.owner.project,
     )
     return msgspec.structs.replace(_fix(python, text, wanted), verify=python.verify())
 
@@ -272,11 +274,11 @@ def check_numpy_abi_mismatch(
             _older_numpy(python, reinstall),
             Fix(
                 text=say(
-                    "Or upgrade to PyTorch {release} or newer, which works with NumPy 2: {command} "
-                    "shows how.",
+                    "PyTorch {release} and newer work with NumPy 2. This command shows how to "
+                    "install one instead.",
                     release=newer,
-                    command=python.recommend("--torch", f">={newer}"),
                 ),
+                commands=(python.recommend("--torch", f">={newer}"),),
             ),
         ),
     )

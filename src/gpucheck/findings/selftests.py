@@ -432,8 +432,8 @@ def _cudnn_runtime_failure_fixes(
     at = whole_number(first.device.partition(":")[2]) or 0
     avoid = Fix(
         text=say(
-            "Until then, avoid cuDNN: set torch.backends.cudnn.enabled = False in the program. "
-            "Convolutions become slower."
+            "Until it works again, do without cuDNN: set torch.backends.cudnn.enabled = False in "
+            "the program. Convolutions become slower."
         ),
         verify=python.command("-c", _WITHOUT_CUDNN.format(at=at)),
     )

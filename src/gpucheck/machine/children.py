@@ -197,7 +197,7 @@ class _Child:
         seconds = time.monotonic() - self._since
         if self._stage:
             return say(
-                "no answer in {stage} after {seconds:.0f} s", stage=self._stage, seconds=seconds
+                "{stage} did not answer within {seconds:.0f} s", stage=self._stage, seconds=seconds
             )
         return say("no answer after {seconds:.0f} s", seconds=seconds)
 

@@ -183,6 +183,8 @@ CODES: dict[str, dict[str, Sentence]] = {
 }
 """The usual codes of an initialisation by NVIDIA's names (cuda.h, nvml.h), as in our tables."""
 _VARIABLE = "environment.variables."
+_MARKS = ("=", "^")
+"""NCCL's marks before names, which look like a slip without quotes."""
 _LESS_THAN = {
     "pci.gpus": {"nvml.gpus", "pci.adapters"},
     "cuda_driver.device_count": {"nvml.gpus", "pci.gpus"},
@@ -222,7 +224,8 @@ def _phrases(finding: Finding) -> Iterator[tuple[str, str]]:
             paths.add(path)
             if fact.startswith(_VARIABLE):
                 name = fact.removeprefix(_VARIABLE)
-                yield say("{name} is {value}", name=name, value=value), value
+                exact = f'"{value}"' if value[:1] in _MARKS else value
+                yield say("{name} is {value}", name=name, value=exact), value
             elif phrase := _PHRASES.get(path):
                 code = CODES.get(path, {}).get(value, "")
                 yield say(phrase.key, value=bracketed(value, code)), value

@@ -18,7 +18,7 @@ from gpucheck.findings import all_rules
 from gpucheck.findings.form import Area as Name
 from gpucheck.findings.form import Finding
 from gpucheck.language import in_series, phrase, say, say_many
-from gpucheck.output.summary import driver_cuda, driver_release, gpu_names
+from gpucheck.output.summary import driver_cuda, driver_release, gpu_names, is_by_compat
 from gpucheck.output.words import (
     bracketed,
     clean,
@@ -34,6 +34,7 @@ from gpucheck.output.words import (
 Status = Literal["ok", "error", "warning", "note", "unknown", "none"]
 
 _OF_GPUS = ("nvml.gpus", "pci.", "cuda_driver.dev", "kernel_log.xids", "kernel_log.fallen_off_bus")
+_OF_DRIVER = ("nvml.driver_release", "nvml.cuda", "cuda_driver.cuda", "driver.", "nvidia_smi.")
 _OF_SELFTESTS = "selftests.results."
 _LIBRARY_KINDS = ("cudnn-status", "cudnn-not-used", "cublas-status")
 _WSL_2 = 2  # WSL 1 has no GPU driver at all
@@ -99,6 +100,10 @@ def _area_of(finding: Finding, snapshot: Snapshot) -> Name | None:
     if rule is not None and rule.area is not None:
         return rule.area
     family = rule.family if rule else "gpucheck"
+    if family == "gpucheck" and first.startswith("torch."):
+        return "PyTorch"
+    if family == "gpucheck" and first.startswith(_OF_DRIVER):
+        return "Driver"
     if family == "torch":
         return "PyTorch"
     if family == "libraries":
@@ -147,7 +152,7 @@ def _gpus(snapshot: Snapshot) -> Area:
         also = say("other display controllers: {vendors}", vendors=others) if others else ""
         return Area("GPUs", "none", bracketed(say("no NVIDIA GPU on the PCI bus"), also))
     if snapshot.get(System).os == "macos":
-        return Area("GPUs", "none", say("macOS has no NVIDIA GPU"))
+        return Area("GPUs", "none", say("this Mac has no NVIDIA GPU"))
     return Area("GPUs", "unknown", _either(snapshot, _why(pci, "gpus"), _why(nvml, "gpus")))
 
 
@@ -196,6 +201,8 @@ def _visible(snapshot: Snapshot) -> str:
     mask = f"{mask}={shown(value, mask)}" if len(value) <= _SHORT_MASK else mask
     if count is None:
         return say("{mask} is set", mask=mask)
+    if count == len(snapshot.get(Nvml).gpus or ()):
+        return ""  # it hides none
     return say("{mask} leaves {count} visible", mask=mask, count=count)
 
 
@@ -207,7 +214,7 @@ def _driver(snapshot: Snapshot) -> Area:
         words += [_MODULES[driver.module_flavour]] if driver.module_flavour else []
         return Area("Driver", "ok", in_line(words))
     if snapshot.get(System).os == "macos":
-        return Area("Driver", "none", say("macOS has no NVIDIA driver"))
+        return Area("Driver", "none", say("there is no NVIDIA driver for this macOS"))
     wsl = snapshot.get(System).wsl
     if driver.module_loaded is False and wsl != _WSL_2:
         packages = listing(driver.packages or (), 60)
@@ -226,10 +233,10 @@ def _driver(snapshot: Snapshot) -> Area:
 
 def _supported_cuda(snapshot: Snapshot) -> list[str]:
     """Return up to which CUDA the driver goes, and whether this takes a cuda-compat library."""
-    cuda, loaded = driver_cuda(snapshot), snapshot.get(CudaDriver)
+    cuda = driver_cuda(snapshot)
     if not cuda:
         return []
-    if loaded.cuda == cuda and "compat" in (loaded.library or "").split("/"):
+    if is_by_compat(snapshot):
         return [say("supports CUDA up to {cuda} with cuda-compat", cuda=clean(cuda))]
     return [say("supports CUDA up to {cuda}", cuda=clean(cuda))]
 
@@ -273,7 +280,7 @@ def _libraries(snapshot: Snapshot) -> Area:
     if not section.libraries:
         if snapshot.get(TorchBuild).built_for == "cuda":
             return Area(
-                "CUDA libraries", "none", say("not found where they usually are; not checked")
+                "CUDA libraries", "unknown", say("not found where they usually are; not checked")
             )
         return Area("CUDA libraries", "none", "")
     first = _first_of_each(section.libraries, snapshot.get(TorchBuild).cuda or "")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from gpucheck.engine import Report
 from gpucheck.facts.claims import CommandClass, Confidence, Fix, Severity
-from gpucheck.facts.driver import CudaDriver
+from gpucheck.facts.driver import CudaDriver, Driver
 from gpucheck.facts.snapshot import ProbeRun, Snapshot
 from gpucheck.facts.system import System
 from gpucheck.facts.torch import Interpreter, TorchBuild
@@ -21,7 +21,7 @@ from gpucheck.output.blocks import (
     more_about,
 )
 from gpucheck.output.summary import headline, open_questions, other_targets, reach, target
-from gpucheck.output.words import document, term
+from gpucheck.output.words import clean, document, term
 
 # What to do next where the verdict is unknown: no report leaves its reader without a step.
 
@@ -64,9 +64,9 @@ def _see_the_gpu(report: Report) -> tuple[str, ...]:
     system = report.snapshot.get(System)
     if system.os == "windows":
         text = say(
-            "Run this in PowerShell (ignore audio devices). If it lists no GPU, this PC has none "
-            "of NVIDIA that is switched on, and PyTorch runs on the CPU. If it lists one whose "
-            "problem is CM_PROB_DISABLED, enable it in the Device Manager; for any other, install "
+            "Run this in PowerShell (ignore audio devices). If it lists no GPU, this PC has no "
+            "NVIDIA GPU that is switched on, and PyTorch runs on the CPU. If it lists one whose "
+            "problem is CM_PROB_DISABLED, enable it in Device Manager; for any other, install "
             "the driver from https://www.nvidia.com/drivers. Then run gpucheck again."
         )
         listing = "Get-PnpDevice -PresentOnly | where InstanceId -match VEN_10DE"
@@ -94,6 +94,15 @@ def _see_the_driver(report: Report) -> tuple[str, ...]:
             "driver from https://www.nvidia.com/drivers."
         )
         return text, "nvidia-smi"
+    found = [file for file in report.snapshot.get(Driver).libcuda or () if file.release]
+    if found and report.snapshot.get(CudaDriver).library == "":
+        text = say(
+            "libcuda {release} is at {path}, but gpucheck could not call it. Let a self-test, "
+            "which PyTorch runs, say whether it works.",
+            release=clean(found[0].release or ""),
+            path=clean(found[0].path or ""),
+        )
+        return text, "gpucheck selftest"
     if report.snapshot.get(CudaDriver).library == "":
         text = say(
             "PyTorch calls libcuda, which was not found. Start the container with --gpus all; if "
@@ -103,9 +112,9 @@ def _see_the_driver(report: Report) -> tuple[str, ...]:
         return text, "ldconfig -p | grep libcuda", "nvidia-smi"
     text = say(
         "The kernel's log says why a driver does not answer. If nvidia-smi lists the GPU, run "
-        "gpucheck as the user, and in the container, whose programs use it. If not, a restart "
-        "usually helps; it interrupts everyone who uses this machine and erases the traces, so "
-        "first collect the driver's bug report with {collect} (if that hangs too, add "
+        "gpucheck as the user whose programs use it; if they run in a container, run it there. If "
+        "not, a restart usually helps; it interrupts everyone who uses this machine and erases the "
+        "traces, so first collect the driver's bug report with {collect} (if that hangs too, add "
         "--safe-mode).",
         collect=COLLECT,
     )

@@ -29,6 +29,10 @@ from gpucheck.output.words import (
 )
 
 _OF_EXTENSIONS = "extension-"
+_FROM_NVML = (0, 18)
+"""Codes of ``nvmlInit`` that need an answer of the kernel module: 18 is its other release."""
+_FROM_CUDA = (0, 802, 803, 804)
+"""The same of ``cuInit``: fabric not ready, another release, cuda-compat refused."""
 _COMPAT_REFUSED = 804
 """The result of ``cuInit`` if the GPU does not support the loaded cuda-compat library."""
 _WHAT_IS_OPEN = {
@@ -114,7 +118,7 @@ def reach(report: Report, *, has_checks: bool = False) -> str:
     tests = report.snapshot.get(SelfTests)
     if report.about == "self-tests" and tests.results:
         return selftest_lines.basis(tests)
-    tested = _tested(tests)
+    tested = _tested(tests, report.snapshot)
     lacking = len(report.unknown_checks)
     if not lacking or report.verdict == "unknown":
         return tested
@@ -141,9 +145,15 @@ def _undecided_checks(count: int, checks: int, *, has_checks: bool) -> str:
     )
 
 
-def _tested(tests: SelfTests) -> str:
+def _tested(tests: SelfTests, snapshot: Snapshot) -> str:
     if tests.results is not None:
-        totals, seconds = selftest_lines.totals(tests), tests.seconds or 0
+        totals, seconds = selftest_lines.totals(tests), tests.seconds
+        if seconds is None and tests.devices:
+            return say("Self-tests ({level}): {totals}.", level=tests.level, totals=totals)
+        if seconds is None:
+            return say(
+                "Self-tests ({level}) on the CPU: {totals}.", level=tests.level, totals=totals
+            )
         if tests.devices:
             return say(
                 "Self-tests ({level}): {totals} in {seconds:.1f} s.",
@@ -154,6 +164,12 @@ def _tested(tests: SelfTests) -> str:
             level=tests.level, totals=totals, seconds=seconds,
         )  # fmt: skip
     if why := tests.problem("results"):
+        if _is_without_driver(snapshot):
+            return say(
+                "No self-test was run ({why}). This diagnosis is based on files: no NVIDIA driver "
+                "answered.",
+                why=clean(why),
+            )
         return say(
             "No self-test was run ({why}). This diagnosis is based on files and on what the driver "
             "reports.",
@@ -164,15 +180,30 @@ def _tested(tests: SelfTests) -> str:
     )
 
 
-def open_questions(report: Report) -> list[str]:
-    """Return the open questions and why; questions that lack the same fact are combined."""
+def _is_without_driver(snapshot: Snapshot) -> bool:
+    """Whether no part of a driver answered; a text tells nothing of those that it does not name."""
+    answers = (
+        snapshot.get(Nvml).init_code in _FROM_NVML,
+        snapshot.get(CudaDriver).init_code in _FROM_CUDA,
+        snapshot.get(NvidiaSmi).driver_release,
+    )
+    return snapshot.origin != "pasted" and not any(answers)
+
+
+def open_questions(report: Report, *, with_facts: bool = True) -> list[str]:
+    """Return the open questions and why; questions that lack the same fact are combined.
+
+    Args:
+        report: what was judged.
+        with_facts: with the names of the facts that are lacking.
+    """
     by_lack: dict[tuple[str, str], list[str]] = {}
     for open_question in report.open_questions:
         by_lack.setdefault((open_question.fact, open_question.reason), []).append(
             open_question.question
         )
     return [
-        in_turn([*questions, bracketed(without_status(reason), fact)])
+        in_turn([*questions, bracketed(without_status(reason), fact if with_facts else "")])
         for (fact, reason), questions in by_lack.items()
     ]
 
@@ -232,7 +263,9 @@ def target(report: Report) -> str:
         silent = say("{python} did not answer", python=bracketed(where, chosen))
         if python.status == "timed-out":
             silent = say(
-                "{silent}; see whether it does with -V: a network disk may hang", silent=silent
+                "{silent}; run it with -V: if that hangs as well, its disk (a network disk?) may "
+                "not respond",
+                silent=silent,
             )
         why = clean(in_their_words(why)) or term(python.status)
         return silent if python.problem("version") in open_reasons else headed(silent, why)
@@ -304,6 +337,13 @@ def driver_cuda(snapshot: Snapshot) -> str:
     if loaded.init_code == _COMPAT_REFUSED:
         return ""
     return loaded.cuda or snapshot.get(Nvml).cuda or snapshot.get(NvidiaSmi).cuda or ""
+
+
+def is_by_compat(snapshot: Snapshot) -> bool:
+    """Whether a cuda-compat library, and not the driver's own, supports the reported CUDA."""
+    loaded = snapshot.get(CudaDriver)
+    has_compat = "compat" in (loaded.library or "").split("/")
+    return bool(loaded.cuda) and loaded.cuda == driver_cuda(snapshot) and has_compat
 
 
 def _with_more(words: str, causes: Sequence[Finding]) -> str:
@@ -462,6 +502,8 @@ def _driver(snapshot: Snapshot) -> str:
     """Return the driver and its CUDA; "" if nothing is known about them."""
     release, cuda = driver_release(snapshot), driver_cuda(snapshot)
     known = [say("driver {release}", release=clean(release))] if release else []
+    if release and cuda and is_by_compat(snapshot):
+        known = [say("driver {release} with cuda-compat", release=clean(release))]
     return in_series([*known, f"CUDA {clean(cuda)}"] if cuda else known)
 
 

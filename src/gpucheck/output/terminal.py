@@ -154,7 +154,7 @@ def _open(page: Page, report: Report) -> None:
     for step in next_step(report):
         page.labelled(step.lead, step.text, column=COLUMN, style="bold")
         page.write(step.below, 0)
-    for question in open_questions(report)[1:]:
+    for question in open_questions(report, with_facts=False)[1:]:
         page.labelled(say("Also"), question, column=COLUMN)
 
 

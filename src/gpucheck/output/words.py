@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby, islice
 from typing import Any
 
+from gpucheck.derived.gpu_labels import products_of
 from gpucheck.engine import Verdict
 from gpucheck.language import (
     Sentence,
@@ -166,7 +167,7 @@ def counted(names: Sequence[str]) -> str:
 
 def product_named(product: str) -> str:
     """Return the product of a GPU, or the products that share its device ID."""
-    return any_of([clean(name) for name in product.split(" / ")])
+    return any_of([clean(name) for name in products_of(product)])
 
 
 def times(count: int, name: str) -> str:

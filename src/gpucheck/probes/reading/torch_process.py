@@ -52,7 +52,8 @@ def torch_process(host: Host, interpreter: Interpreter, torch: TorchBuild) -> An
         try:
             _load_global_deps(host, interpreter.sys_path, torch, done)
         except ValueError as error:
-            return Answer(None, join(torch.path, "__init__.py"), message_of(error))
+            path = join(torch.path, "__init__.py")
+            return Answer(None, "", say("{problem} ({path})", problem=message_of(error), path=path))
     if not done.lost and not done.preload_problem:
         _open_module(host, interpreter, torch.path, done)
     if process.unread:
