@@ -70,13 +70,11 @@ PHRASES = {
     r"\b(?:a|the) pass refutes\b": "if it passes, ...",
 }
 """What is refused, as a pattern, and the plain words for it."""
-_ANY = re.compile(
-    r"\b(?:%s)"
-    % "|".join(
-        re.sub(r"(?<!\\)[A-Z]", lambda at: at[0].lower(), phrase.removeprefix(r"\b"))
-        for phrase in PHRASES
-    )
+_ALTERNATIVES = "|".join(
+    re.sub(r"(?<!\\)[A-Z]", lambda at: at[0].lower(), phrase.removeprefix(r"\b"))
+    for phrase in PHRASES
 )
+_ANY = re.compile(rf"\b(?:{_ALTERNATIVES})")
 """All of them in lower case behind one boundary of words: ten times as fast as without either."""
 _BROKEN = re.compile(r'"\s*\n\s*[frb]?"|\n[ \t]*(?:#:? ?|- )?')
 """Where a sentence goes on in another line: of a string in parts, a comment, a paragraph."""
