@@ -18,8 +18,8 @@ _OF_A_JOB = re.compile(
 )
 _OF_A_PERSON = re.compile(r"LANG(?:UAGE)?$|LC_|PYTHON(?:PATH|HOME)$|LD_(?:PRELOAD|LIBRARY_PATH)$")
 _OF_A_GPU = re.compile(r"CUDA_VISIBLE_DEVICES$|NCCL_")
-# Many containers set it. Each worker, and each of thousands of processes, would compile all anew: that
-# took most of the time of the fast tests, and doubles that of a check.
+# Many containers set it. Each worker and each of thousands of processes would compile all anew,
+# which doubles the time of a check.
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
     sys.dont_write_bytecode = False
 # A worker of xdist has no PYTHONPATH any more, but the folders that its parent began with.

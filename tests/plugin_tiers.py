@@ -60,6 +60,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.user_properties.append(("tier", tiers[0] if tiers else "fast"))
 
 
+def pytest_collection() -> None:
+    """Keep the garbage collector off what is collected: it finds nothing in a fifth of the time."""
+    gc.disable()
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
     """Keep the garbage collector off the collected tests, which live to the end, and run it less.
@@ -67,6 +72,7 @@ def pytest_collection_finish() -> None:
     Otherwise it takes a seventh of the time of the fast tests.
     """
     gc.freeze()
+    gc.enable()
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
 
 

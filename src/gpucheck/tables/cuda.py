@@ -130,8 +130,11 @@ class CudaDrivers(Table, frozen=True):
             return None
         if wanted[0] < _FIRST_WITH_MINOR_COMPATIBILITY:
             return self.toolkit(cuda)
-        rows = {row.cuda: row for row in self.rows if isinstance(row, MinorCompatibilityRow)}
-        return rows.get(minor(cuda) or "") or rows.get(str(wanted[0]))
+        return self._of_minors.get(minor(cuda) or "") or self._of_minors.get(str(wanted[0]))
+
+    @cached_property
+    def _of_minors(self) -> dict[str, MinorCompatibilityRow]:
+        return {row.cuda: row for row in self.rows if isinstance(row, MinorCompatibilityRow)}
 
     def _toolkits(self, cuda: str) -> list[ToolkitRow]:
         """Return the rows of a release, oldest first: all of a minor if no patch is given."""

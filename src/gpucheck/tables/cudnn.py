@@ -1,5 +1,7 @@
 """cuDNN: the GPUs that a release supports, and the libraries that it consists of."""
 
+from collections.abc import Callable
+from functools import cached_property, lru_cache
 from typing import ClassVar, Literal
 
 from gpucheck.tables.base import (
@@ -25,6 +27,7 @@ from gpucheck.tables.versions import (
 # Which GPUs a cuDNN release supports.
 
 Capability = tuple[int, int]
+_LONGEST = 64  # characters, as of a version: no CUDA is longer, and nothing longer is kept
 
 
 class CudnnRow(Row, frozen=True):
@@ -60,6 +63,16 @@ class CudnnSupport(Table, frozen=True):
         version, device = parse(cudnn), capability_numbers(capability)
         if version is None or device is None:
             return None
+        return self._answer(version, cuda_major[:_LONGEST], device)
+
+    @cached_property
+    def _answer(self) -> Callable[[tuple[int, ...], str, Capability], bool | None]:
+        """A cached ``supports``: a recommendation asks the same of each build and release."""
+        return lru_cache(maxsize=4096)(self._supports)
+
+    def _supports(
+        self, version: tuple[int, ...], cuda_major: str, device: Capability
+    ) -> bool | None:
         if any(_dropped(row, version, device) for row in self.rows):
             return False
         listed = [

@@ -31,6 +31,10 @@ from gpucheck.tables.versions import compare, parse
 _BOARDS: Literal["aarch64"] = "aarch64"
 
 
+ByName = dict[str, set[str | None]]
+"""What is sold or listed under each name, in its plain form."""
+
+
 class ProductRow(Row, frozen=True):
     """A product; its compute capability is missing if sources contradict each other.
 
@@ -54,11 +58,11 @@ class GpuProducts(Table, frozen=True):
 
         Case, hyphens and a leading "NVIDIA" are ignored; nothing else is guessed.
         """
-        return unanimous(self._named(), name)
+        return unanimous(self._by_name, name)
 
     def capabilities(self, name: str) -> set[str | None]:
         """Return every compute capability sold under a name, with None for an unknown one."""
-        return all_named(self._named(), name)
+        return all_named(self._by_name, name)
 
     def processor(self, name: str) -> str | None:
         """Return the processor that a product is always sold with, None if there are several."""
@@ -66,7 +70,7 @@ class GpuProducts(Table, frozen=True):
             (row.product.partition(" (")[0], _BOARDS if row.segment == "jetson" else row.processor)
             for row in self.rows
         )
-        return unanimous(named, name)
+        return unanimous(by_name(named), name)
 
     def row(self, name: str) -> ProductRow | None:
         """Return the first row of a product of this name."""
@@ -75,24 +79,35 @@ class GpuProducts(Table, frozen=True):
 
     def is_jetson(self, capability: str) -> bool:
         """Return whether only Jetson boards have a compute capability."""
-        return {row.segment for row in self.rows if row.compute_capability == capability} == {
-            "jetson"
-        }
+        return capability in self._of_jetsons
 
-    def _named(self) -> Iterator[tuple[str, str | None]]:
-        return ((row.product, row.compute_capability) for row in self.rows)
+    @cached_property
+    def _of_jetsons(self) -> set[str | None]:
+        boards = {row.compute_capability for row in self.rows if row.segment == "jetson"}
+        return boards - {row.compute_capability for row in self.rows if row.segment != "jetson"}
+
+    @cached_property
+    def _by_name(self) -> ByName:
+        return by_name((row.product, row.compute_capability) for row in self.rows)
 
 
-def unanimous(named: Iterable[tuple[str, str | None]], wanted: str) -> str | None:
+def by_name(named: Iterable[tuple[str, str | None]]) -> ByName:
+    """Return what the entries of each name have, by its plain form."""
+    found: ByName = {}
+    for name, value in named:
+        found.setdefault(plain_product(name), set()).add(value)
+    return found
+
+
+def unanimous(named: ByName, wanted: str) -> str | None:
     """Return the capability on which all entries of one name agree, None if they do not."""
     found = all_named(named, wanted)
     return found.pop() if len(found) == 1 else None
 
 
-def all_named(named: Iterable[tuple[str, str | None]], wanted: str) -> set[str | None]:
+def all_named(named: ByName, wanted: str) -> set[str | None]:
     """Return the capabilities of all entries of one name, with None for an unknown one."""
-    plain = plain_product(wanted)
-    return {capability for name, capability in named if plain_product(name) == plain}
+    return {*named.get(plain_product(wanted), ())}
 
 
 @functools.lru_cache(maxsize=4096)  # chosen: above the products; names of others are bounded so
@@ -264,14 +279,15 @@ class PciDevices(Table, frozen=True):
 
     def capability_named(self, product: str) -> str | None:
         """Return the compute capability on which all devices of this name agree."""
-        return unanimous(self._named(), product)
+        return unanimous(self._by_name, product)
 
     def capabilities_named(self, product: str) -> set[str | None]:
         """Return the compute capabilities of all devices of this name, None for an unknown one."""
-        return all_named(self._named(), product)
+        return all_named(self._by_name, product)
 
-    def _named(self) -> Iterator[tuple[str, str | None]]:
-        return ((name, row.compute_capability) for row in self.rows for name in row.products)
+    @cached_property
+    def _by_name(self) -> ByName:
+        return by_name((name, row.compute_capability) for row in self.rows for name in row.products)
 
     @cached_property
     def _by_id(self) -> dict[str, PciDeviceRow]:

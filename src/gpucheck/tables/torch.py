@@ -211,8 +211,15 @@ class TorchBuilds(Table, frozen=True):
         wanted = released(torch)
         if wanted is None or len(wanted) == 1:
             return ()
-        name = f"{wanted[0]}.{wanted[1]}"
-        return tuple(row for row in self.rows if row.torch == name and row.platform == platform)
+        return self._by_release.get((f"{wanted[0]}.{wanted[1]}", platform), ())
+
+    @cached_property
+    def _by_release(self) -> dict[tuple[str, str], tuple[BuildRow, ...]]:
+        found: dict[tuple[str, str], tuple[BuildRow, ...]] = {}
+        for row in self.rows:
+            key = row.torch, row.platform
+            found[key] = (*found.get(key, ()), row)
+        return found
 
 
 def _is_one_of(torch: str, releases: tuple[str, ...]) -> bool:
