@@ -274,8 +274,8 @@ def check_numpy_abi_mismatch(
             _older_numpy(python, reinstall),
             Fix(
                 text=say(
-                    "PyTorch {release} and newer work with NumPy 2. This command shows how to "
-                    "install one instead.",
+                    "Or upgrade to PyTorch {release} or newer, which works with NumPy 2. This "
+                    "command shows how.",
                     release=newer,
                 ),
                 commands=(python.recommend("--torch", f">={newer}"),),
