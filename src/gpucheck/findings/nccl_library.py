@@ -193,6 +193,7 @@ def check_nccl_version_mismatch(
     advice: WheelFixes,
     copies: CopyFixes,
     nccl: Nccl,
+    system: System,
 ) -> Judgement:
     """Compare the copy that would be loaded with the release that torch pins."""
     if torch.installed is False:
@@ -211,7 +212,7 @@ def check_nccl_version_mismatch(
         return NotApplicable(say("one of the two versions is not a full release number"))
     fix = _fix(copy, advice, copies)
     if at_least(release[:2], pinned_release[:2]):
-        return _with_a_fault(copy, version, pinned, nccl, fix) or Fine(
+        return _with_a_fault(copy, version, pinned, nccl, system, fix) or Fine(
             say(
                 "NCCL {version} works with a PyTorch that was built with {pinned}",
                 version=version,
@@ -250,12 +251,15 @@ def check_nccl_version_mismatch(
     )
 
 
-def _with_a_fault(copy: Copy, version: str, pinned: str, nccl: Nccl, fix: Fix) -> Hit | None:
+def _with_a_fault(  # what it would be told by, and of what
+    copy: Copy, version: str, pinned: str, nccl: Nccl, system: System, fix: Fix
+) -> Hit | None:
     """Return what is known to be wrong with a release that is not the pinned one."""
     if version == pinned:
         return None
     own = set(nccl.issues(pinned) or ())
-    issue = next((i for i in nccl.issues(version) or () if i not in own and _counts(i)), None)
+    others = (issue for issue in nccl.issues(version) or () if issue not in own)
+    issue = next((issue for issue in others if _counts(issue, system.machine)), None)
     if issue is None:
         return None
     headline = say(
@@ -268,7 +272,11 @@ def _with_a_fault(copy: Copy, version: str, pinned: str, nccl: Nccl, fix: Fix) -
         headline = say("{headline}; fixed in {release}", headline=headline, release=issue.fixed_in)
     return Hit(
         headline=headline,
-        evidence=(f"{copy.fact}.version", "torch.nccl"),
+        evidence=(
+            f"{copy.fact}.version",
+            "torch.nccl",
+            *(("system.machine",) if issue.machine else ()),
+        ),
         fixes=(fix,),
         severity=Severity.WARNING,
         confidence=Confidence.POSSIBLE,
@@ -276,9 +284,13 @@ def _with_a_fault(copy: Copy, version: str, pinned: str, nccl: Nccl, fix: Fix) -
     )
 
 
-def _counts(issue: NcclIssueRow) -> bool:
-    """Whether a fault is severe and does not depend on anything unknown."""
-    return issue.effect in _GRAVE and not issue.torch and not issue.driver_branch
+def _counts(issue: NcclIssueRow, machine: str | None) -> bool:
+    """Whether a fault is severe, of this kind of machine, and depends on nothing unknown."""
+    return (
+        issue.effect in _GRAVE
+        and issue.machine in (None, machine)
+        and not (issue.torch or issue.driver_branch or issue.scope)
+    )
 
 
 def _fix(copy: Copy, advice: WheelFixes, copies: CopyFixes) -> Fix:

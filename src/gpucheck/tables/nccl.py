@@ -29,7 +29,8 @@ class NcclCodeRow(Row, frozen=True, tag_field="kind", tag="code"):
 class NcclIssueRow(Row, frozen=True, tag_field="kind", tag="issue"):
     """A bug in NCCL `first` to `last` (no `first`: in all earlier ones too), in its makers' words.
 
-    `torch` and `driver_branch` name the other conditions, if the bug depends on them.
+    `torch`, `driver_branch` and `machine` ("aarch64") name the other conditions, if the bug depends
+    on them. `scope` is a condition that the facts of one machine do not show, such as many ranks.
     """
 
     effect: Literal["hang", "crash", "data corruption", "other"]
@@ -39,6 +40,8 @@ class NcclIssueRow(Row, frozen=True, tag_field="kind", tag="issue"):
     fixed_in: VersionText | None = None
     torch: VersionText | None = None
     driver_branch: Branch | None = None
+    machine: Words | None = None
+    scope: Words | None = None
 
 
 class Nccl(Table, frozen=True):
