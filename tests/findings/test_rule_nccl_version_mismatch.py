@@ -1,6 +1,8 @@
 import pytest
 from each import each
-from rules_machines import LINUX, NO_TORCH, PYTHON, VENV, commands, fine, hit, not_applicable, torch_of
+from rules_machines import (
+    NO_TORCH, PYTHON, UBUNTU, VENV, commands, fine, hit, not_applicable, torch_of,
+)  # fmt: skip
 from rules_support import ask
 from wheel_facts import NCCL_PATH, claim, loads, nccl, torch_291, wheels
 
@@ -19,7 +21,7 @@ def judge(
     copy: LoadedLibrary | None,
     found: NvidiaWheels | None = None,
     torch: TorchBuild | None = None,
-    machine: System = LINUX,
+    machine: System = UBUNTU,
 ) -> Judgement:
     return ask(
         SLUG, torch or torch_291(), loads(*([copy] if copy else [])), found or wheels(), VENV,
