@@ -57,9 +57,14 @@ def file(
     )
 
 
-def judge(*files: Extension, torch: TorchBuild = CU13, gpus: Section | None = None) -> Judgement:
+def judge(
+    *files: Extension,
+    torch: TorchBuild = CU13,
+    gpus: Section | None = None,
+    python: Interpreter = PYTHON,
+) -> Judgement:
     found = Extensions(extensions=list(files))
-    return ask(SLUG, LINUX, PYTHON, torch, found, gpus or on_bus(A100))
+    return ask(SLUG, LINUX, python, torch, found, gpus or on_bus(A100))
 
 
 def onnxruntime(*nowhere: str, version: str = "1.22.0", cuda: str = "12") -> Extension:
@@ -83,6 +88,17 @@ def test_onnxruntime_for_cuda_13_beside_cuda_12() -> None:
     of_13 = ("libcublasLt.so.13", "libcudart.so.13")
     answer = hit(judge(onnxruntime(*of_13, version="1.31.1", cuda="13"), torch=CU12))
     assert "pip install onnxruntime-gpu==1.26.0" in commands(answer)
+
+
+def test_no_release_without_a_wheel_for_this_python() -> None:
+    of_13 = ("libcublasLt.so.13", "libcudart.so.13")
+    python = replace(PYTHON, version="3.10.12")
+    answer = hit(
+        judge(onnxruntime(*of_13, version="1.31.1", cuda="13"), torch=CU12, python=python)
+    )
+    assert "pip install onnxruntime-gpu==1.23.2" in commands(answer)
+    answer = hit(judge(onnxruntime(*OF_12), python=python))
+    assert "onnxruntime-gpu==" not in commands(answer)
 
 
 def test_an_older_cudnn_is_another_major_too() -> None:

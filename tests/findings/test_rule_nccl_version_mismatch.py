@@ -1,23 +1,31 @@
 import pytest
 from each import each
-from rules_machines import NO_TORCH, PYTHON, VENV, commands, fine, hit, not_applicable, torch_of
+from rules_machines import (
+    NO_TORCH, PYTHON, UBUNTU, VENV, commands, fine, hit, not_applicable, torch_of,
+)  # fmt: skip
 from rules_support import ask
 from wheel_facts import NCCL_PATH, claim, loads, nccl, torch_291, wheels
 
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.libraries import LoadedLibrary
+from gpucheck.facts.system import System
 from gpucheck.facts.torch import NvidiaWheels, TorchBuild
 from gpucheck.findings.form import Judgement
 
 SLUG = "nccl-version-mismatch"
+ARM = System(os="linux", machine="aarch64")
 
 
 def judge(
-    copy: LoadedLibrary | None, found: NvidiaWheels | None = None, torch: TorchBuild | None = None
+    copy: LoadedLibrary | None,
+    found: NvidiaWheels | None = None,
+    torch: TorchBuild | None = None,
+    machine: System = UBUNTU,
 ) -> Judgement:
     return ask(
-        SLUG, torch or torch_291(), loads(*([copy] if copy else [])), found or wheels(), VENV
+        SLUG, torch or torch_291(), loads(*([copy] if copy else [])), found or wheels(), VENV,
+        machine,
     )
 
 
@@ -50,10 +58,30 @@ def test_the_same_or_a_newer_one_is_fine(version: str) -> None:
 
 
 def test_a_known_fault_of_a_newer_one_is_a_warning() -> None:
-    answer = hit(judge(nccl("2.29.2")))
+    answer = hit(judge(nccl("2.29.2"), machine=ARM))
     assert (answer.severity, answer.confidence) == (Severity.WARNING, Confidence.POSSIBLE)
     assert "ARM" in answer.headline
     assert "fixed in 2.29.3" in answer.headline
+    assert "system.machine" in answer.evidence
+
+
+def test_a_fault_of_other_machines_is_none_here() -> None:
+    fine(judge(nccl("2.29.2")))
+
+
+@each(
+    ("version", "pinned"),
+    [
+        ("2.26.3", "2.26.2"),  # a hang over 80 ranks of NVL72
+        ("2.28.3", "2.26.2"),  # buffers registered as symmetric
+        ("2.28.7", "2.26.2"),  # many ranks
+        ("2.23.4", "2.21.5"),  # ranks on different GPUs
+    ],
+)
+def test_a_fault_whose_scope_one_machine_does_not_show_accuses_nobody(
+    version: str, pinned: str
+) -> None:
+    fine(judge(nccl(version), torch=torch_291(nccl=pinned)))
 
 
 def test_a_variable_that_puts_another_copy_first() -> None:

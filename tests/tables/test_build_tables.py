@@ -173,6 +173,9 @@ def test_extensions(tables: Tables) -> None:
     assert table.fits_torch("deepspeed", "0.18.9", "1.13.1") is None
     assert table.for_torch("xformers", "1.0.0") == ()
     assert table.newest_for_cuda("onnxruntime_gpu", "12") == "1.26.0"
+    assert table.newest_for_cuda("onnxruntime-gpu", "12", "3.11.9") == "1.26.0"
+    assert table.newest_for_cuda("onnxruntime-gpu", "12", "3.10.12") == "1.23.2"
+    assert table.newest_for_cuda("onnxruntime-gpu", "13", "3.10.12") is None
     assert table.newest_for_cuda("onnxruntime-gpu", "14") is None
     assert table.newest_for_cuda("tensorrt", "11") is None
     assert table.serves_gpu("flash-attn", "2.8.3", "7.5") is False
@@ -271,7 +274,10 @@ def test_wheels_for_jetson(tables: Tables) -> None:
     assert [row.torch for row in table.for_l4t("36.4.3")] == ["2.8.0"]
     assert [row.torch for row in table.for_l4t("36.4")] == ["2.5.0", "2.6.0", "2.8.0"]
     assert [row.torch for row in table.for_l4t("32.7.1")] == ["1.9.0", "1.10.0", "1.11.0"]
-    assert [row.torch for row in table.for_l4t("32.x")] == ["1.9.0", "1.10.0"], "all of a JetPack"
+    assert [row.torch for row in table.for_l4t("32.4.3")] == ["1.9.0", "1.10.0"]
+    assert table.for_l4t("32.3.1") == (), "these wheels are for CUDA 10.2, which it lacks"
+    assert [row.torch for row in table.for_l4t("35.1.0")] == ["1.11.0", "1.12.0", "1.13.0"]
+    assert "1.12.0" not in [row.torch for row in table.for_l4t("35.3.1")]
     assert [row.torch for row in table.for_l4t("36.3.0")] == ["2.4.0"]
     assert table.for_l4t("R36") == ()
 

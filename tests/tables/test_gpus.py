@@ -164,7 +164,9 @@ def test_jetpack(tables: Tables) -> None:
     assert some(table.first_with("13.2")).jetpack == "7.2"
     assert some(table.first_with("12.6")).l4t == "36.4.0"
     assert table.first_with("99.0") is None
-    assert some(table.of_l4t("32.1.0")).cuda is None
+    assert some(table.of_l4t("32.1.0")).cuda == "10.0"
+    assert some(table.of_l4t("32.3.1")).cuda == "10.0"
+    assert some(table.of_l4t("32.4.2")).cuda is None, "no row of its own"
     assert some(table.of_l4t("32.4.4")).cuda == "10.2"
     assert table.of_l4t("36.9.9") is None
     assert table.of_l4t("R36") is None

@@ -253,8 +253,12 @@ class Extensions(Table, frozen=True):
         rows = [r for r in self._releases() if _plain(r.package) == plain and r.platforms]
         return sorted(rows, key=lambda row: Version(row.version), reverse=True)
 
-    def newest_for_cuda(self, package: str, major: str) -> str | None:
-        """Return the newest release of a package in the table that is built for a CUDA major."""
+    def newest_for_cuda(self, package: str, major: str, python: str | None = None) -> str | None:
+        """Return the newest release in the table that is built for a CUDA major, and for a Python.
+
+        Where the Python is unknown, or the table does not say for which there are wheels, any will
+        do.
+        """
         plain = _plain(package)
         fitting = [
             (numbers(row.version), row.version)
@@ -263,6 +267,7 @@ class Extensions(Table, frozen=True):
             and parse(row.version) is not None
             and row.cuda
             and all(cuda.rstrip("+").partition(".")[0] == major for cuda in row.cuda)
+            and _is_for_python(row, python)
         ]
         return max(fitting)[1] if fitting else None
 
@@ -316,6 +321,15 @@ class Extensions(Table, frozen=True):
 def major_of(build: str) -> str:
     """Return the CUDA major of a build: 13 of cu130."""
     return build.removeprefix("cu")[:-1]
+
+
+def _is_for_python(row: ExtensionRow, python: str | None) -> bool:
+    if row.python is None or python is None:
+        return True
+    # Imported late: packaging takes milliseconds to import, and few questions need it.
+    from packaging.specifiers import SpecifierSet  # noqa: PLC0415
+
+    return SpecifierSet(row.python).contains(python, prereleases=True)
 
 
 def _plain(package: str) -> str:
