@@ -34,7 +34,14 @@ from gpucheck.ticket.claims import (
     snapshot_of,
     weighed,
 )
-from gpucheck.ticket.complaints import COLLECT_ENV, asked_about, is_only_printed, is_wish, only_asks
+from gpucheck.ticket.complaints import (
+    COLLECT_ENV,
+    asked_about,
+    is_of_several,
+    is_only_printed,
+    is_wish,
+    only_asks,
+)
 from gpucheck.ticket.failure import owner_of
 from gpucheck.ticket.given import Given
 from gpucheck.ticket.intake import Intake, unwrapped
@@ -43,7 +50,7 @@ from gpucheck.ticket.prose_reader import leads_of
 from gpucheck.ticket.reading import Reading, read
 
 _NVIDIA_SMI = "nvidia-smi"
-_DOUBT, _DOUBT_BESIDE_FACTS = 0.5, 0.8
+_DOUBT, _DOUBT_BESIDE_FACTS = 0.3, 0.5
 """Chosen: the share of faults among texts in such words from which one is not called healthy though
 no line shows a fault; docs/evidence.md has what other shares miss and doubt."""
 _FIRST_USE = 'python -c "import torch; torch.cuda.init()"'
@@ -184,7 +191,8 @@ def _open_questions(
         reason = say("the text reports a failure of the GPU or of CUDA, but not its cause")
         question = say("What fails on the GPU?")
         return (_question(question, "pasted.gpu_error", reason, asked_about(pasted)),)
-    if pasted.cuda_available or snapshot.get(CudaDriver).init_code == 0:
+    works = pasted.cuda_available or snapshot.get(CudaDriver).init_code == 0
+    if works and not is_of_several(pasted.complaint or ""):
         return ()
     if open_already := _of_failure(snapshot) or _of_facts(snapshot):
         return open_already
