@@ -45,7 +45,7 @@ _COMPLAINT = re.compile(
     rf"|{_NOT}.{{0,16}}?(?:{_SEEN}.{{0,24}}?{_GPU}|{_GPU}.{{0,24}}?{_SEEN})"
     r"|(?:识别|检测|找|调用|用)不[到了].{0,12}?(?:gpu|cuda|显卡)"
     r"|\bcpu instead\b|\b(?:only|instead)\b.{0,12}?\b(?:us(?:es?|ing)|on|of)\b.{0,12}?\b[cg]pu\b"
-    r"|\b(?:switch\w{0,3}|f[ae]lls?|falling|go(?:es)?|revert\w{0,3}) (?:back )?(?:on)?to (?:the )?cpu\b"
+    r"|\b(?:switch(?:es|ed)?|f[ae]lls?|goes|revert(?:s|ed)?) (?:back )?(?:on)?to (?:the )?cpu\b"
     r"|\b(?:then|now|still) (?:uses?|using|runs? on|running on) (?:the )?cpu\b|\bfound (?:the )?cpu\b"
     r"|n.?t (?:buil[dt]|compiled) with.{0,12}?\b(?:cuda|gpu)\b"
     r"|(?:只|默认).{0,8}?用.{0,4}?cpu|用.{0,4}?cpu.{0,4}?而不是"
@@ -57,7 +57,7 @@ _COMPLAINT = re.compile(
 )
 _SEVERAL = re.compile(_OF_RANKS, re.IGNORECASE)
 _PICTURE = ("![", "<img ", "截图", "见图")
-_ERROR = re.compile(r"\berrors?\b(?!:)|报错|错误", re.IGNORECASE)
+_ERROR = re.compile(r"\berrors?\b(?!:\s{0,4}\S)|报错|错误", re.IGNORECASE)
 _ABOVE = 2
 """Lines, chosen: above a picture stands what it shows, with an empty line between."""
 _LITERALS = (
