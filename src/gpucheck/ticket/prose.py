@@ -1,4 +1,4 @@
-"""What people write in a ticket, apart from what programs print: its language, whether there is any."""
+"""What people write in a ticket, apart from what programs print: whether any, in which language."""
 
 import itertools
 import re

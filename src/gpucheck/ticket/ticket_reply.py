@@ -1,7 +1,5 @@
 """A short answer to whoever reported a problem, as Markdown, in the reporter's language."""
 
-import re
-
 from msgspec.structs import replace
 
 from gpucheck.engine import OpenQuestion, Report
@@ -43,6 +41,7 @@ _DRIVER_WORKS = say(
 )
 _NOTHING = say("Nothing in what you sent shows a fault of the driver, CUDA, PyTorch or the GPU.")
 _IF_NOT = say("If something does not work, please send its complete output, and that of:")
+
 
 def reply(report: Report, language: Language = "en") -> str:
     """Return the answer: cause, evidence quoted, what to do, what to send if it does not help."""
