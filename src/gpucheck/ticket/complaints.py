@@ -226,6 +226,14 @@ def asked_about(pasted: Pasted) -> str:
     return COLLECT_ENV
 
 
+def states_something(text: Text) -> bool:
+    """Whether somebody states something, not only asks."""
+    return any(
+        _claims(line.text) and role_of(text, index) not in PRINTED
+        for index, line in enumerate(text.lines[:_READ_BY_WORDING])
+    )
+
+
 def is_only_printed(text: Text) -> bool:
     """Whether programs printed every line, whatever the state of things: nobody says anything."""
     return all(

@@ -41,6 +41,7 @@ from gpucheck.ticket.complaints import (
     is_only_printed,
     is_wish,
     only_asks,
+    states_something,
 )
 from gpucheck.ticket.failure import owner_of
 from gpucheck.ticket.given import Given
@@ -53,8 +54,8 @@ from gpucheck.ticket.reading import Reading, read
 _NVIDIA_SMI = "nvidia-smi"
 _DOUBT, _DOUBT_BESIDE_FACTS = (0.5, 0.3), (0.8, 0.5)
 """Chosen: the share of faults among texts in such words from which one is not called healthy though
-no line shows a fault: where programs alone print something, and where a person says something.
-docs/evidence.md has what other shares miss and doubt."""
+no line shows a fault: where programs alone print something or a person only asks, and where a
+person states something. docs/evidence.md has what other shares miss and doubt."""
 _FIRST_USE = 'python -c "import torch; torch.cuda.init()"'
 """It prints why CUDA does not start, where is_available says only that it does not."""
 
@@ -122,7 +123,7 @@ def _with_leads(report: Report, reading: Reading, tables: Tables) -> Report:
 def _doubt(reading: Reading) -> float:
     """Return the share of faults from which a text without a fault is doubted."""
     shares = _DOUBT_BESIDE_FACTS if reading.formats else _DOUBT
-    return shares[somebody_speaks(reading.text.lines)]
+    return shares[somebody_speaks(reading.text.lines) and states_something(reading.text)]
 
 
 def _is_settled(report: Report, reading: Reading) -> bool:
