@@ -24,7 +24,11 @@ def judge(
     machine: System = UBUNTU,
 ) -> Judgement:
     return ask(
-        SLUG, torch or torch_291(), loads(*([copy] if copy else [])), found or wheels(), VENV,
+        SLUG,
+        torch or torch_291(),
+        loads(*([copy] if copy else [])),
+        found or wheels(),
+        VENV,
         machine,
     )
 
