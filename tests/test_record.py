@@ -158,7 +158,7 @@ def test_what_hung_or_crashed_was_not_absent(
     tmp_path: Path, status: Literal["timed-out", "crashed"]
 ) -> None:
     """Its child is dead, so that nothing of it was noted."""
-    why = f"{status}: nvmlInit did not answer within 30 s"
+    why = f"{status}: no answer from nvmlInit within 30 s"
     names = ("nvml", "cuda_driver", "interpreter", "pci")
     snapshot = Snapshot(
         {
@@ -182,7 +182,7 @@ def test_what_hung_or_crashed_was_not_absent(
 
 
 def test_a_sentence_of_ours_is_read_back_in_the_language_of_the_reader(tmp_path: Path) -> None:
-    silent = say("{stage} did not answer within {seconds:.0f} s", stage="nvmlInit", seconds=30.0)
+    silent = say("no answer from {stage} within {seconds:.0f} s", stage="nvmlInit", seconds=30.0)
     why = say("timed-out: {problem}", problem=silent)
     snapshot = Snapshot(
         {"nvml": Nvml(problems={"*": why})},

@@ -197,6 +197,7 @@ def test_something_more_specific_than_a_timeout() -> None:
     late = [rank(at, "failed", "collective-timeout", data=passed) for at in range(3)]
     found = judged(ran(*late, devices=DEVICES))
     assert standing(found) == ["nccl-p2p-broken"]
+    assert "iommu=pt" in found.findings[0].fixes[1].text  # no NVLink is known here
 
 
 @pytest.mark.parametrize(

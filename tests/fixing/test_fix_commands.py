@@ -64,6 +64,7 @@ def test_what_may_be_run(text: str, action: str, names: set[str]) -> None:
         f"{PIP} install",
         f"{PIP} download torch",
         f"{PIP} list",
+        f"{PIP} install --no-build-isolation --force-reinstall --no-deps .",
         "python -m pip install torch",
         "/other/bin/python -m pip install torch",
         "pip install torch",

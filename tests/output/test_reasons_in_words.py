@@ -12,9 +12,9 @@ def page(name: str) -> str:
 
 
 def test_a_reason_has_no_status_in_front() -> None:
-    silent = say("{stage} did not answer within {seconds:.0f} s", stage="nvmlInit", seconds=30.0)
+    silent = say("no answer from {stage} within {seconds:.0f} s", stage="nvmlInit", seconds=30.0)
     why = without_status(say("timed-out: {problem}", problem=silent))
-    assert why == without_status("timed-out: nvmlInit did not answer within 30 s") == silent
+    assert why == without_status("timed-out: no answer from nvmlInit within 30 s") == silent
     with speaking("zh"):
         assert spoken(why) == "nvmlInit 在 30 秒内没有响应"
     assert without_status("not found: timed-out: x") == "not found: timed-out: x"

@@ -171,6 +171,28 @@ def test_a_recorded_machine_has_commands_only_with_a_fix() -> None:
     assert there not in terminal.render(test_machines.reported("gke-pod-ok"))
 
 
+def test_what_a_diagnosis_is_based_on() -> None:
+    def page(name: str) -> str:
+        return " ".join(terminal.render(test_machines.reported(name)).split())
+
+    assert "based on files: no NVIDIA driver answered." in page("nouveau-no-driver")
+    assert "what the driver reports." in page("library-mismatch")  # NVML 18 is an answer
+    assert "1 passed, 3 failed. " in page("force-ptx-jit")  # nobody noted how long it took
+
+
+def test_a_mask_that_hides_nothing_is_not_mentioned() -> None:
+    def gpus(name: str) -> str:
+        return areas(test_machines.reported(name))[0].words
+
+    assert "CUDA_VISIBLE_DEVICES" not in gpus("gke-pod-ok")
+    assert "leaves 1 visible" in gpus("mixed-gpus-index-mask")
+
+
+def test_what_is_newer_than_the_tables_is_not_the_system() -> None:
+    marked = [a.name for a in areas(test_machines.reported("newer-than-tables")) if a.slugs]
+    assert marked == ["Driver"]
+
+
 def test_an_unknown_verdict_has_a_next_step() -> None:
     unknown = 0
     for name in test_machines.NAMES:

@@ -202,7 +202,7 @@ def test_it_is_not_asked_when_nvml_has_answered(tmp_path: Path) -> None:
 
 
 def test_it_is_not_asked_when_nvml_hangs(tmp_path: Path) -> None:
-    hung = Nvml(problems={"*": "timed-out: nvmlInit did not answer within 30 s"})
+    hung = Nvml(problems={"*": "timed-out: no answer from nvmlInit within 30 s"})
     section = nvidia_smi.collect(_host(tmp_path, {QUERY: {"out": "550.54.14, H100"}}), hung)
     assert (section.found, section.asked) == (True, False)
     assert "timed-out" in section.problem("driver_release")

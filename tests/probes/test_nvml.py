@@ -229,9 +229,9 @@ def test_library_that_cannot_be_loaded(tmp_path: Path) -> None:
 
 
 def test_a_probe_that_did_not_answer_is_unknown_as_a_whole(tmp_path: Path) -> None:
-    section = _read(tmp_path, {"problem": "timed-out: nvmlInit did not answer within 30 s"})
+    section = _read(tmp_path, {"problem": "timed-out: no answer from nvmlInit within 30 s"})
     assert section.library_found is None
-    assert section.problems == {"*": "timed-out: nvmlInit did not answer within 30 s"}
+    assert section.problems == {"*": "timed-out: no answer from nvmlInit within 30 s"}
 
 
 def test_the_package_is_broken(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ _SIGNS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (LAUNCH, ("torch.distributed.launch", "torch/distributed/launch.py")),
     (TORCHRUN, ("torchrun", "torch.distributed.run", "torch/distributed/run.py")),
-    ("vllm", ("vllm serve", "vllm.entrypoints")),
+    ("vllm", ("vllm serve", "vllm.entrypoints", "vllm/engine", "vllm/worker", "vllm/v1/")),
     ("sglang", ("sglang.launch_server",)),
     ("mpirun", ("mpirun ", "mpiexec ")),
     ("srun", ("srun ",)),

@@ -85,12 +85,12 @@ def enlarge_shared_memory(runtime: str | None) -> Fix:
             "Kubernetes an emptyDir volume with medium: Memory at /dev/shm."
         )
     elif runtime in _BY_COMMAND:
-        text = say(
+        larger = say(
             "Start the container with more shared memory: add --shm-size=8g, or --ipc=host, to "
             "{runtime} run (in a compose file: shm_size: 8gb).",
             runtime=runtime,
         )
-        text = in_turn([text, new_container(runtime)])
+        return Fix(text=in_turn([larger, new_container(runtime)]), verify=_SEES_SHM)
     elif runtime == "kubernetes":
         text = say("Mount an emptyDir volume with medium: Memory at /dev/shm in the pod.")
     elif runtime:

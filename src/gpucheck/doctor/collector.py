@@ -34,6 +34,8 @@ _DRIVER_SIGNS = (
     "/proc/driver/nvidia", "/sys/module/nvidia", "/dev/nvidiactl", "/dev/dxg", "/dev/nvmap",
     "/dev/nvhost-ctrl",
 )  # fmt: skip
+_FIRST = "interpreter"
+"""This lane starts another process, for which most others wait. Of these, the longest is first."""
 
 _NOTES: tuple[Literal["sources", "problems"], ...] = ("sources", "problems")
 _VALUE: Literal["value"] = "value"
@@ -310,8 +312,7 @@ class Collector:
 
     def _launch_ready(self, children: Children) -> None:
         ready = lanes(self._ready(), self._lane)
-        # The interpreter, for which others wait, is alone in its lane; the machine's has a dozen.
-        for lane in sorted(ready, key=lambda name: len(ready[name])):
+        for lane in sorted(ready, key=lambda name: (name != _FIRST, -len(ready[name]))):
             self._launch(children, lane, ready[lane])
 
     def _lane(self, probe: Probe) -> str:

@@ -220,7 +220,8 @@ A card with 4 GiB or less next to a GPU that works is taken for a display card a
 Fix: install a PyTorch build that still has code for the GPU, usually one for CUDA 12.6 of the same
 PyTorch release. The driver matters as well: branch 580 is the last one for these GPUs. On ARM only
 conda-forge has code for GPUs before Ampere. No build with a current cuDNN runs on Kepler (3.x):
-conda-forge's PyTorch up to 2.4 for CUDA 11.8 was compiled for 3.5, but its cuDNN 9 is not.
+conda-forge's PyTorch 2.4.1 and 2.5.1 for CUDA 11.8 were compiled for 3.5, but their cuDNN 9 was
+not; older ones were built with cuDNN 8.
 """,
     title=say("the PyTorch build has dropped this GPU"),
     severity=Severity.ERROR,

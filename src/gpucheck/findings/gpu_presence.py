@@ -118,13 +118,11 @@ def check_no_nvidia_gpu(  # noqa: PLR0913, PLR0917  # the request, the bus, the 
     if known(torch.built_for, "torch.built_for") != "cuda":
         return Fine(say("there is no NVIDIA GPU, and this PyTorch does not need one"))
     cpu_build = reinstall.install_cpu(say("it is enough if PyTorch is to run on the CPU"))
-    # A PC with Windows submits no work: there the CPU build is the likelier wish.
     only_builds = Fix(
         text=say("If this host only builds or submits work for other machines, tell gpucheck so."),
         commands=("gpucheck --gpus 0",),
         verify="gpucheck --gpus 0",
     )
-    others = (only_builds, *((or_else(cpu_build),) if cpu_build else ()))
     return Hit(
         headline=say(
             "PyTorch {version} is a CUDA build, but {none}", version=torch.version, none=none
@@ -132,7 +130,8 @@ def check_no_nvidia_gpu(  # noqa: PLR0913, PLR0917  # the request, the bus, the 
         evidence=("torch.built_for", *evidence),
         fixes=(
             _and_its_build(_find_one(pci, system), pci, code, products),
-            *(reversed(others) if system.os == "windows" else others),
+            only_builds,
+            *((or_else(cpu_build),) if cpu_build else ()),
         ),
         confidence=confidence,
     )

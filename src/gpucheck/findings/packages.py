@@ -274,8 +274,8 @@ def check_numpy_abi_mismatch(
             _older_numpy(python, reinstall),
             Fix(
                 text=say(
-                    "PyTorch {release} and newer work with NumPy 2. This command shows how to "
-                    "install one instead.",
+                    "If your programs need NumPy 2, install PyTorch {release} or newer instead. "
+                    "This command shows how.",
                     release=newer,
                 ),
                 commands=(python.recommend("--torch", f">={newer}"),),

@@ -246,13 +246,15 @@ def _server_build_on_jetson(  # torch, the board, and what a fix needs
             "its code should run on this board, although PyTorch's list of GPUs does not name it"
         )
     )  # by torch's own rule alone
-    headline = _of_driver(torch, bad[0], code, driver, jetpacks)
-    by_driver = code.driver_facts() if headline else ()
-    if not headline:
-        headline = _no_code_for_board(torch, bad[0], code, reinstall.offer())
+    by_driver = _of_driver(torch, bad[0], code, driver, jetpacks)
     return Hit(
-        headline=headline,
-        evidence=(*board.facts(), *code.facts(), *by_driver, *bad[0].facts),
+        headline=by_driver or _no_code_for_board(torch, bad[0], code, reinstall.offer()),
+        evidence=(
+            *board.facts(),
+            *code.facts(),
+            *(code.driver_facts() if by_driver else ()),
+            *bad[0].facts,
+        ),
         fixes=(reinstall.install(why) or reinstall.of_jetpack(),),
     )
 

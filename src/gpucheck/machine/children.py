@@ -197,7 +197,7 @@ class _Child:
         seconds = time.monotonic() - self._since
         if self._stage:
             return say(
-                "{stage} did not answer within {seconds:.0f} s", stage=self._stage, seconds=seconds
+                "no answer from {stage} within {seconds:.0f} s", stage=self._stage, seconds=seconds
             )
         return say("no answer after {seconds:.0f} s", seconds=seconds)
 

@@ -22,7 +22,7 @@ import msgspec
 from gpucheck.facts import Answer, builtins
 from gpucheck.facts.torch import Locked, Status
 from gpucheck.language import say
-from gpucheck.machine import Host
+from gpucheck.machine import Host, LiveHost
 from gpucheck.machine.candidates import Candidate, TargetWish, choose, with_other_prefix
 from gpucheck.machine.process_end import exit_status
 
@@ -93,7 +93,8 @@ class _RawAnswer(msgspec.Struct, frozen=True):
 
 def find(host: Host, wish: TargetWish) -> Answer[Target]:
     """Choose the target and query it; unknown only if a recorded machine lacks the answer."""
-    # In the child that asks: a check imports this module before it, for its refusal.
+    if isinstance(host, LiveHost):  # a check of this machine imports nothing for the others
+        return _answered(_find(host, wish))
     from gpucheck.machine import RecordedHost, RecordingHost  # noqa: PLC0415
     from gpucheck.machine.recording import noted  # noqa: PLC0415
 
@@ -103,8 +104,11 @@ def find(host: Host, wish: TargetWish) -> Answer[Target]:
         target = _find(host.live, wish)
         kept = {**builtins(target), **noted("detail", target.detail)}
         host.keep_answer("worker.json", Answer(kept, say("the target interpreter")))
-    else:
-        target = _find(host, wish)
+        return _answered(target)
+    return _answered(_find(host, wish))
+
+
+def _answered(target: Target) -> Answer[Target]:
     return Answer(target, target.executable or say("the target interpreter"))
 
 

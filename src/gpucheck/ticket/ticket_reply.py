@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
+from gpucheck.advice.launchers import in_form
 from gpucheck.engine import OpenQuestion, Report
 from gpucheck.engine.report import trailer
 from gpucheck.facts.claims import Confidence
@@ -164,7 +165,14 @@ def _to_send(finding: Finding, report: Report) -> tuple[str, ...]:
     environment = () if COLLECT_ENV.rpartition(".")[2] in read else (COLLECT_ENV,)
     if family == "driver":
         return (*_DRIVER_SAYS[_platform(report.snapshot.get(System))], *environment)
-    return (*environment, "NCCL_DEBUG=INFO torchrun SCRIPT") if family == "cluster" else environment
+    return (*environment, _with_debug(report)) if family == "cluster" else environment
+
+
+def _with_debug(report: Report) -> str:
+    """Return how the job is started with NCCL's log: by the launcher that the text shows."""
+    launcher = report.snapshot.get(Pasted).launcher
+    started = in_form("NCCL_DEBUG=INFO torchrun SCRIPT", launcher) if launcher else ""
+    return started or "NCCL_DEBUG=INFO COMMAND"
 
 
 def _platform(system: System) -> str:
