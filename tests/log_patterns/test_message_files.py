@@ -52,6 +52,18 @@ def test_without_a_pattern_the_literal_is_matched_as_it_is(tmp_path: Path) -> No
     assert not compiled(message.pattern).search("no driver 5")
 
 
+def test_a_message_says_itself_whether_other_programs_print_it(tmp_path: Path) -> None:
+    of_file = "any_program = true\n"
+    for head, line, expected in (
+        ("", "", False),
+        (of_file, "", True),
+        (of_file, "any_program = false\n", False),
+        ("", "any_program = true\n", True),
+    ):
+        found = read_toml(written(tmp_path, head + HEAD + MESSAGE + line))
+        assert found.of_any_program(found.messages[0]) is expected
+
+
 def test_conditions_and_fixes_are_taken_by_name(tmp_path: Path) -> None:
     own = '[[message.fix]]\ntext = "Restart."\n'
     other = MESSAGE.replace("no-driver", "other") + 'fixes_of = "no-driver"\n'

@@ -67,6 +67,11 @@ cuda用不了了，求助
 loss 变 nan 了是不是显卡坏了
 加载模型要十分钟，正常吗？
 服务器上八张卡，有一张掉了
+Ollama uses the graphics card until my PC sleeps. After that it always falls back to the CPU.
+It says that xFormers wasn't build with CUDA support, whatever I install.
+It was looking for Cuda but found CPU since the update of the web ui.
+两台机器的多机训练一直连接超时，单机没问题
+I have trouble installing MinkowskiEngine for CUDA, which version of the compiler does it need?
 """
 """Complaints that show nothing, a line each."""
 OF_OTHER_THINGS = """\
@@ -215,3 +220,21 @@ def test_lines_that_programs_always_print_resemble_no_fault() -> None:
     )
     assert triage(log).root_causes == ()
     assert "leads" not in triage(log).as_json()
+
+
+def test_an_error_in_a_picture_was_not_examined() -> None:
+    told = "I train the model on my GTX 1050 Ti with the data of the paper, all folders are ready. "
+    picture = "![Capture](https://example.com/60453960.jpg)\n"
+    seen = triage(f"GPU training\n{told}Then I got this error:\n\n{picture}")
+    assert (seen.verdict, seen.open_questions[0].fact) == ("unknown", "pasted.complaint")
+    assert triage(f"GPU training\n{told}Is this curve good?\n\n{picture}").verdict == "healthy"
+
+
+def test_cuda_at_work_on_one_node_says_nothing_of_several() -> None:
+    text = "Rendez vous timeout error on 2 nodes with Slurm\n"
+    report = triage(text + ENVIRONMENT)
+    assert (report.verdict, report.root_causes) == ("unknown", ())
+    assert (
+        triage(ENVIRONMENT + "I train on 2 nodes and would like to know more\n").verdict
+        == "healthy"
+    )

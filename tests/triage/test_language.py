@@ -4,7 +4,7 @@
 from each import each
 
 from gpucheck.ticket.intake import Intake
-from gpucheck.ticket.ticket_reply import language_of
+from gpucheck.ticket.prose import language_of
 
 TRACEBACK = """Traceback (most recent call last):
   File "/home/user/训练/train.py", line 2, in <module>

@@ -187,6 +187,35 @@ NOTHING = {
     "a container that ended well": WORKS + '"OOMKilled": false',
     "a kernel of another size": WORKS + "Expected x.is_cuda() to be true, but got false.",
 }
+ONLY_TORCH_PRINTS = {
+    "shm-too-small": "Unexpected bus error encountered in worker. "
+    "This might be caused by insufficient shared memory (shm).",
+    "rendezvous-failed": "The client socket has timed out after 60000ms while trying to connect to "
+    "(10.0.0.7, 29400).",
+    "application-bug": "Trying to backward through the graph a second time",
+}
+"""Messages that are known in a text that names neither PyTorch, CUDA nor a GPU."""
+AS_A_WHOLE = {
+    "torch-cpu-only": "SD.Next draws on the CPU though there is an nVidia card.\n"
+    "Installed torch=2.4.1+cpu\nTorch generator: device=cpu\nnvidia toolkit detected\n",
+    "toolkit-missing": "nvidia-smi is fine. DeepSpeed:\nfatal error: cublas_v2.h: No such file or "
+    "directory\nninja: build stopped: subcommand failed.\n"
+    "RuntimeError: Error building extension 'cpu_adam'\n",
+    "nccl-infiniband": "$ ib_write_bw --use_cuda=0 10.0.0.4\ncreating CUDA Ctx\n"
+    "Couldn't allocate MR\n"
+    "Segmentation fault (core dumped)\n",
+    "gpu-too-new-for-torch": "NVIDIA GeForce RTX 5070 on Windows 11, driver 576.80\n"
+    "Error(s) in loading state_dict for Net:\n"
+    'While copying the parameter named "a.weight", an exception occurred : '
+    "('CUDA error: no kernel image is available for execution on the device\n",
+    "driver-too-old": "In the docker image of the course:\nOSError: (External) Cuda error(35), CUDA "
+    "driver version is insufficient for CUDA runtime version.\n"
+    "| NVIDIA-SMI 418.67       Driver Version: 418.67       CUDA Version: 10.1     |\n",
+    "torch-companion-mismatch": "torchvision::nms on the GPU:\n"
+    "RuntimeError: Not compiled with CUDA support\n",
+    "compiler-missing": "Triton, portable Python on Windows:\nerror LNK2019: unresolved external "
+    "symbol __imp_PyErr_SetString\n",
+}
 UNEXPLAINED = (
     "RuntimeError: CUDA error: a kind that nobody knows",
     "RuntimeError: CUDA driver error: a kind that nobody knows",
@@ -214,3 +243,29 @@ def test_what_only_resembles_a_message_names_no_fault_of_the_environment(name: s
 def test_beside_an_error_that_nobody_knows_nothing_is_healthy(message: str) -> None:
     assert triage(WORKS).verdict == "healthy"
     assert triage(WORKS + message).verdict != "healthy"
+
+
+@each(("slug", "text"), [*ONLY_TORCH_PRINTS.items(), *AS_A_WHOLE.items()])
+def test_it_is_known_whatever_stands_beside_it(slug: str, text: str) -> None:
+    assert triage(text).root_causes[:1] == (slug,)
+
+
+def test_what_a_database_prints_is_not_of_torch() -> None:
+    assert triage("ORA-27102: insufficient shared memory for the instance").root_causes == ()
+
+
+@each(
+    "header",
+    ["cusparse.h", "cuda_fp16.h", "nvToolsExt.h", "thrust/complex.h", "cub/cub.cuh", "nvrtc.h"],
+)
+def test_a_header_of_the_toolkit_is_named(header: str) -> None:
+    for start, end in (
+        ("csrc/ops.cu:4:10: fatal error: ", ": No such file or directory"),
+        ("(9): fatal error C1083: Cannot open include file: '", "': No such file or directory"),
+        ("ops.cpp:9:10: fatal error: '", "' file not found"),
+    ):
+        report = triage(f"nvcc is there, torch sees the GPU\n{start}{header}{end}")
+        assert report.root_causes == ("toolkit-missing",)
+        assert header in report.causes[0].headline
+    own = triage(f"torch and CUDA\nfatal error: my_{header}: No such file or directory")
+    assert "toolkit-missing" not in own.root_causes

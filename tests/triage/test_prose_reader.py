@@ -157,3 +157,20 @@ def test_what_is_told_beside_a_table_is_doubted_and_a_short_question_is_not(
     assert asked[-1] > 0
     assert triage("May I train with it?\n" + listed).verdict == "healthy"
     assert len(asked) == 1
+
+
+def test_who_speaks_is_doubted_sooner_than_what_programs_print(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[float] = []
+    monkeypatch.setattr(judge, "leads_of", lambda _text, *, least: asked.append(least) or [])
+    listed = "GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-5c34d9a6-1f1c-4a0d-8f4e-0a0a0a0a0a0a)\n"
+    said = (
+        "I start the training on the GPU as the guide says and would like to know what it does.\n"
+    )
+    printed = "loading the model of the training for the GPU from the cache of the folder\n" * 3
+    for text in (said, printed, said + listed, printed + listed):
+        triage(text)
+    of_person, of_program, beside_list, of_program_beside_list = asked
+    assert of_person < of_program < of_program_beside_list
+    assert of_person < beside_list < of_program_beside_list

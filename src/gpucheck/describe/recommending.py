@@ -482,6 +482,6 @@ def _wheels_for(board: "JetpackRow", tables: "Tables") -> tuple[str, bool]:
         jetpack=board.jetpack,
         releases=in_series(made),
     )
-    if any(row.wheel for row in wheels):
+    if any(row.wheel or row.index for row in wheels):
         return found, False
     return in_turn((found, say("NVIDIA's list has them: {page}.", page=_LIST_OF_NVIDIA))), True

@@ -190,8 +190,8 @@ class Message(_Strict, frozen=True, kw_only=True):
     """It counts only in a text that says nothing about PyTorch, CUDA or a GPU."""
     code: bool = False
     """It counts in source code, too: a program sets it and does not print it."""
-    any_program: bool = False
-    """Other programs print it, too, as with ``any_program`` of the file."""
+    any_program: bool | None = None
+    """Whether other programs print it, too; None: as ``any_program`` of the file says."""
     informs: bool = False
     """It counts in a line that only informs, too: it states what is installed."""
     distinct: str = ""
@@ -260,7 +260,8 @@ class FindingMessages(_Strict, frozen=True, kw_only=True):
 
     def of_any_program(self, message: Message) -> bool:
         """Whether a message counts only in a text about PyTorch, CUDA or a GPU: every weak one."""
-        return self.any_program or message.any_program or not message.points
+        of_this = message.any_program
+        return (self.any_program if of_this is None else of_this) or not message.points
 
     def rank(self, message: Message) -> tuple[int, int, int]:
         """Return the key by which messages of this finding are compared; the earliest wins."""

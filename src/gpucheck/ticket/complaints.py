@@ -24,12 +24,19 @@ _LONGEST, _MOST_CHARACTERS = 400, 64 * 1024
 # Bounds such as {0,24} keep a search in a hostile line linear.
 _GPU = r"(?:\bgpus?\b|(?<=[^a-z])gpu|\bcuda\b|(?<=[^a-z])cuda|graphics card|显卡)"
 _NOT = (
-    r"(?:\b(?:not?|neither|cannot|can.?t|unable|never|fail(?:s|ed)?"
-    r"|(?:do(?:es)?|did|is|wo|could) ?n.?t)\b|不|没|无法|未)"
+    r"(?:\b(?:not?|neither|cannot|can.?t|unable|never|fail(?:s|ed)?|stop(?:s|ped)?"
+    r"|(?:do(?:es)?|did|is|was|wo|could) ?n.?t)\b|不|没|无法|未)"
 )
 _SEEN = (
-    r"(?:detect|recogni|f(?:i|ou)nd|us(?:e|ed|ing)\b|avail|see\b|seen|visible|invok"
-    r"|识别|检测|调用|找|用|支持)"
+    r"(?:detect|recogni|f(?:i|ou)nd|us(?:e|ed|ing)\b|utili[sz]|avail|see\b|seen|visible|invok"
+    r"|识别|检测|调用|认出|找|用|支持)"
+)
+_RANKS = r"(?:\bnodes?\b|\branks?\b|rendez ?-?vous|多机|多卡|节点)"
+_TIMES_OUT = r"(?:\btime[sd]? ?out\b|超时)"
+_OF_RANKS = (
+    r"(?:nccl|_perf\b|all.?reduce|\bnodes?\b|\bhosts?\b|\branks?\b|\bgpus\b|多机|多卡|节点).{0,40}?"
+    r"(?:\bhangs?\b|\bhung\b|\bstuck\b|卡住|卡死|挂起)"
+    rf"|{_RANKS}.{{0,40}}?{_TIMES_OUT}|{_TIMES_OUT}.{{0,40}}?{_RANKS}"
 )
 # What is not seen and who does not see it, in either order, within 24 characters: farther apart
 # they belong to two clauses.
@@ -38,17 +45,26 @@ _COMPLAINT = re.compile(
     rf"|{_NOT}.{{0,16}}?(?:{_SEEN}.{{0,24}}?{_GPU}|{_GPU}.{{0,24}}?{_SEEN})"
     r"|(?:识别|检测|找|调用|用)不[到了].{0,12}?(?:gpu|cuda|显卡)"
     r"|\bcpu instead\b|\b(?:only|instead)\b.{0,12}?\b(?:us(?:es?|ing)|on|of)\b.{0,12}?\b[cg]pu\b"
+    r"|\b(?:switch(?:es|ed)?|f[ae]lls?|goes|revert(?:s|ed)?) (?:back )?(?:on)?to (?:the )?cpu\b"
+    r"|\b(?:then|now|still) (?:uses?|using|runs? on|running on) (?:the )?cpu\b"
+    r"|\bfound (?:the )?cpu\b"
+    r"|n.?t (?:buil[dt]|compiled) with.{0,12}?\b(?:cuda|gpu)\b"
     r"|(?:只|默认).{0,8}?用.{0,4}?cpu|用.{0,4}?cpu.{0,4}?而不是"
-    r"|(?:fail|error|cannot|can.?t|unable|无法|失败).{0,24}?(?:\binstall|安装)"
+    r"|(?:fail|error|cannot|can.?t|unable|(?<!no )problem|trouble|无法|失败).{0,24}?"
+    r"(?:\binstall|安装)"
     r"|(?:\binstall|安装).{0,24}?(?:fail|error|失败|报错)|装不上"
-    r"|(?:nccl|_perf\b|all.?reduce|\bnodes?\b|\bhosts?\b|\branks?\b|\bgpus\b|多机|多卡|节点).{0,40}?"
-    r"(?:\bhangs?\b|\bhung\b|\bstuck\b|卡住|卡死|挂起)"
+    rf"|{_OF_RANKS}"
     r"|(?<![a-z])oom(?![a-z])|out of memory|爆显存|显存(?:不足|不够|溢出)",
     re.IGNORECASE,
 )
+_SEVERAL = re.compile(_OF_RANKS, re.IGNORECASE)
+_PICTURE = ("![", "<img ", "截图", "见图")
+_ERROR = re.compile(r"\berrors?\b(?!:\s{0,4}\S)|报错|错误", re.IGNORECASE)
+_ABOVE = 2
+"""Lines, chosen: above a picture stands what it shows, with an empty line between."""
 _LITERALS = (
     "cuda", "gpu", "graphics card", "显卡", "cpu", "oom", "out of memory", "显存", "install",
-    "hang", "hung", "stuck", "卡", "挂起",
+    "hang", "hung", "stuck", "卡", "挂起", "timeout", "timed out", "times out", "time out", "超时",
     "安装", "装不上",
 )  # fmt: skip
 # Chinese marks end a sentence without a blank behind them. A comma, too: who asks what to do may
@@ -136,7 +152,21 @@ def first_complaint_of_environment(text: Text) -> Line | None:
             return None
         if _complains(line.text) and role_of(text, index) in _ROLES:
             return line
+    return _error_in_a_picture(text)
+
+
+def _error_in_a_picture(text: Text) -> Line | None:
+    """Return the line that says of a picture that it shows an error, which nobody can read here."""
+    for index in text.find(*_PICTURE, most=_MOST):
+        for line in reversed(text.lines[max(0, index - _ABOVE) : index + 1]):
+            if _ERROR.search(_ADDRESS.sub("", line.text[:_LONGEST])):
+                return line
     return None
+
+
+def is_of_several(complaint: str) -> bool:
+    """Whether nodes or ranks hang or time out: that CUDA works on one says nothing of it."""
+    return any(_SEVERAL.search(part[:_LONGEST]) for part in _SENTENCE.split(complaint))
 
 
 def is_wish(text: Text) -> bool:
@@ -194,6 +224,14 @@ def asked_about(pasted: Pasted) -> str:
             "`python -m torch.utils.collect_env`"
         )
     return COLLECT_ENV
+
+
+def states_something(text: Text) -> bool:
+    """Whether somebody states something, not only asks."""
+    return any(
+        _claims(line.text) and role_of(text, index) not in PRINTED
+        for index, line in enumerate(text.lines[:_READ_BY_WORDING])
+    )
 
 
 def is_only_printed(text: Text) -> bool:

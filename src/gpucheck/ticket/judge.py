@@ -34,18 +34,28 @@ from gpucheck.ticket.claims import (
     snapshot_of,
     weighed,
 )
-from gpucheck.ticket.complaints import COLLECT_ENV, asked_about, is_only_printed, is_wish, only_asks
+from gpucheck.ticket.complaints import (
+    COLLECT_ENV,
+    asked_about,
+    is_of_several,
+    is_only_printed,
+    is_wish,
+    only_asks,
+    states_something,
+)
 from gpucheck.ticket.failure import owner_of
 from gpucheck.ticket.given import Given
 from gpucheck.ticket.intake import Intake, unwrapped
 from gpucheck.ticket.own_report import as_line
+from gpucheck.ticket.prose import somebody_speaks
 from gpucheck.ticket.prose_reader import leads_of
 from gpucheck.ticket.reading import Reading, read
 
 _NVIDIA_SMI = "nvidia-smi"
-_DOUBT, _DOUBT_BESIDE_FACTS = 0.5, 0.8
+_DOUBT, _DOUBT_BESIDE_FACTS = (0.5, 0.3), (0.8, 0.5)
 """Chosen: the share of faults among texts in such words from which one is not called healthy though
-no line shows a fault; docs/evidence.md has what other shares miss and doubt."""
+no line shows a fault: where programs alone print something or a person only asks, and where a
+person states something. docs/evidence.md has what other shares miss and doubt."""
 _FIRST_USE = 'python -c "import torch; torch.cuda.init()"'
 """It prints why CUDA does not start, where is_available says only that it does not."""
 
@@ -99,8 +109,7 @@ def _with_leads(report: Report, reading: Reading, tables: Tables) -> Report:
     settled = pasted.failure or pasted.ended_well or pasted.cuda_available
     if pasted.own_verdict is not None or (not is_open and (settled or only_asks(reading.text))):
         return report
-    doubt = _DOUBT_BESIDE_FACTS if reading.formats else _DOUBT
-    leads = leads_of(reading.text.lower, least=0.0 if is_open else doubt)
+    leads = leads_of(reading.text.lower, least=0.0 if is_open else _doubt(reading))
     if not leads or is_only_printed(reading.text) or (is_wish(reading.text) and not is_open):
         return report
     sources = {**pasted.sources, "leads": say("the wording of the text")}
@@ -109,6 +118,12 @@ def _with_leads(report: Report, reading: Reading, tables: Tables) -> Report:
     if is_open:  # leads add nothing to a judgement that is open already
         return msgspec.structs.replace(report, snapshot=snapshot)
     return judge_saved(snapshot, tables)
+
+
+def _doubt(reading: Reading) -> float:
+    """Return the share of faults from which a text without a fault is doubted."""
+    shares = _DOUBT_BESIDE_FACTS if reading.formats else _DOUBT
+    return shares[somebody_speaks(reading.text.lines) and states_something(reading.text)]
 
 
 def _is_settled(report: Report, reading: Reading) -> bool:
@@ -184,7 +199,8 @@ def _open_questions(
         reason = say("the text reports a failure of the GPU or of CUDA, but not its cause")
         question = say("What fails on the GPU?")
         return (_question(question, "pasted.gpu_error", reason, asked_about(pasted)),)
-    if pasted.cuda_available or snapshot.get(CudaDriver).init_code == 0:
+    works = pasted.cuda_available or snapshot.get(CudaDriver).init_code == 0
+    if works and not is_of_several(pasted.complaint or ""):
         return ()
     if open_already := _of_failure(snapshot) or _of_facts(snapshot):
         return open_already

@@ -1,9 +1,5 @@
 """A short answer to whoever reported a problem, as Markdown, in the reporter's language."""
 
-import itertools
-import re
-from collections.abc import Iterable, Iterator
-
 from msgspec.structs import replace
 
 from gpucheck.advice.launchers import in_form
@@ -16,8 +12,6 @@ from gpucheck.facts.system import System
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding
 from gpucheck.language import Language, Sentence, in_turn, say, speaking, spoken
-from gpucheck.log_patterns.source_code import is_statement
-from gpucheck.log_patterns.text import Line
 from gpucheck.output.blocks import Words
 from gpucheck.output.markdown import block, code, escaped, written
 from gpucheck.output.public import public
@@ -48,29 +42,6 @@ _DRIVER_WORKS = say(
 )
 _NOTHING = say("Nothing in what you sent shows a fault of the driver, CUDA, PyTorch or the GPU.")
 _IF_NOT = say("If something does not work, please send its complete output, and that of:")
-
-# Chosen: people write their prose first; 750 change no answer on 752 labelled tickets.
-_MOST_PROSE = 3000
-_FENCES = ("```", "~~~")
-_OF_PROGRAMS = re.compile(
-    r"^\s{0,40}(?:File \"|at \S+\(|[#$%>+|*=-]{1,6}\s?$|\$ |PS [A-Z]:|[A-Z]:\\|\(\w{1,40}\) |"
-    r"\[|-\s{0,4}\[[ xX]\]|\d{4}[-/]\d\d|\d\d:\d\d|<|https?://|!\[|"
-    r"[\w.]{1,80}(?:Error|Exception|Warning|Interrupt)\b|"
-    r"(?:ERROR|WARNING|INFO|DEBUG|FATAL|CRITICAL|WARN|Error|error|warning|fatal)\b\W|Traceback )"
-)
-"""How lines begin that programs, prompts and the forms of issue trackers write."""
-_HEADING = re.compile(r"#{1,6}\s.*[A-Za-z]{2}")
-"""A heading of a form; those of bilingual forms are in both languages."""
-_HAN = re.compile(r"[\u4e00-\u9fff]")
-_KANA = re.compile(r"[\u3041-\u3096\u30a1-\u30fa]")
-_ENGLISH = re.compile(
-    r"\b(?:i|i'm|i've|i'd|im|my|me|we|we're|our|us|hi|hello|hey|thanks|thank|anyone|somebody|someone|"
-    r"why|trying|seems|sorry|works?|worked|would|could|guys|folks)\b",
-    re.IGNORECASE,
-)
-"""Words that people write and programs hardly print."""
-_HAN_TO_A_WORD = 4
-"""Chinese characters that weigh as much as one of these words."""
 
 
 def reply(report: Report, language: Language = "en") -> str:
@@ -200,28 +171,3 @@ def _asked_for(question: OpenQuestion) -> str:
     if isinstance(reason, Sentence) and isinstance(asked := reason.params.get("command"), str):
         return asked
     return reason.partition("ask for: ")[2]
-
-
-def language_of(lines: Iterable[Line]) -> Language:
-    """Return Chinese if most of the prose is Chinese, else English."""
-    han = english = 0
-    for text in _prose(lines):
-        found = 0 if _KANA.search(text) else len(_HAN.findall(text))
-        han += found
-        english += 0 if found else len(_ENGLISH.findall(text))
-    return "zh" if han > _HAN_TO_A_WORD * english else "en"
-
-
-def _prose(lines: Iterable[Line]) -> Iterator[str]:
-    """Yield the lines that a person seems to have written."""
-    fenced = False
-    for line in itertools.islice(lines, _MOST_PROSE):
-        text = line.text
-        if text.lstrip().startswith(_FENCES):
-            fenced = not fenced
-        elif not (fenced or line.speaker or _is_of_programs(text)):
-            yield text
-
-
-def _is_of_programs(text: str) -> bool:
-    return bool(_OF_PROGRAMS.match(text) or _HEADING.match(text) or is_statement(text))

@@ -173,7 +173,7 @@ class _Ticket:
 
     def language(self, wanted: str | None) -> "Language":
         """Return the language of the reply: the wanted one, else that of the ticket."""
-        from gpucheck.ticket.ticket_reply import language_of  # noqa: PLC0415
+        from gpucheck.ticket.prose import language_of  # noqa: PLC0415
 
         if wanted in (None, "auto"):
             return language_of(self._intake.lines)
