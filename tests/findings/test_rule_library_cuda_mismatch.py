@@ -93,9 +93,7 @@ def test_onnxruntime_for_cuda_13_beside_cuda_12() -> None:
 def test_no_release_without_a_wheel_for_this_python() -> None:
     of_13 = ("libcublasLt.so.13", "libcudart.so.13")
     python = replace(PYTHON, version="3.10.12")
-    answer = hit(
-        judge(onnxruntime(*of_13, version="1.31.1", cuda="13"), torch=CU12, python=python)
-    )
+    answer = hit(judge(onnxruntime(*of_13, version="1.31.1", cuda="13"), torch=CU12, python=python))
     assert "pip install onnxruntime-gpu==1.23.2" in commands(answer)
     answer = hit(judge(onnxruntime(*OF_12), python=python))
     assert "onnxruntime-gpu==" not in commands(answer)

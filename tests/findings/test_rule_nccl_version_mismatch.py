@@ -1,7 +1,15 @@
 import pytest
 from each import each
 from rules_machines import (
-    NO_TORCH, PYTHON, UBUNTU, VENV, commands, fine, hit, not_applicable, torch_of,
+    NO_TORCH,
+    PYTHON,
+    UBUNTU,
+    VENV,
+    commands,
+    fine,
+    hit,
+    not_applicable,
+    torch_of,
 )  # fmt: skip
 from rules_support import ask
 from wheel_facts import NCCL_PATH, claim, loads, nccl, torch_291, wheels
@@ -24,7 +32,11 @@ def judge(
     machine: System = UBUNTU,
 ) -> Judgement:
     return ask(
-        SLUG, torch or torch_291(), loads(*([copy] if copy else [])), found or wheels(), VENV,
+        SLUG,
+        torch or torch_291(),
+        loads(*([copy] if copy else [])),
+        found or wheels(),
+        VENV,
         machine,
     )
 

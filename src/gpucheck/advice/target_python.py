@@ -59,6 +59,11 @@ class Python(Derived):
         self._packages = packages
         self._torch = torch
 
+    @property
+    def version(self) -> str | None:
+        """The target's version ("3.12.3"); None if it is unknown."""
+        return self._interpreter.version
+
     def _executable(self) -> str:
         """Return the target. JetPack's ``python`` is Python 2, or there is none."""
         return self._interpreter.executable or ("python3" if self._system.jetson else "python")

@@ -8,7 +8,7 @@ from gpucheck.advice import Python
 from gpucheck.derived.extensions import CompiledPackage, ExtensionPackages, File
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
-from gpucheck.facts.torch import Interpreter, NvidiaWheels, Packages, TorchBuild
+from gpucheck.facts.torch import NvidiaWheels, Packages, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, in_series, listed, say, say_many
 from gpucheck.tables.base import Row
@@ -85,7 +85,6 @@ def check(  # what the commands of the fix are made of
     python: Python,
     wheels: NvidiaWheels,
     installed: Packages,
-    interpreter: Interpreter,
 ) -> Judgement:
     """Look for an overwritten package, then for packages whose CUDA libraries are nowhere."""
     if torch.installed is False:
@@ -96,7 +95,7 @@ def check(  # what the commands of the fix are made of
     found = [lack for package in judged if (lack := _lack(package, sonames)) is not None]
     if found:
         fixes = [
-            _fixes(found_lack, torch, table, known_packages, python, interpreter.version)
+            _fixes(found_lack, torch, table, known_packages, python)
             for found_lack in found[:_MOST_NAMED]
         ]
         return _hit(found, torch, fixes)
@@ -252,7 +251,6 @@ def _fixes(
     table: ExtensionTable,
     known_packages: KnownPackages,
     python: Python,
-    version: str | None,
 ) -> tuple[Fix, ...]:
     """Return how to get what fits the CUDA of torch, and what to do if the package has to stay."""
     here = (torch.cuda or "").partition(".")[0]
@@ -273,7 +271,7 @@ def _fixes(
         ),
         verify=python.verify(),
     )
-    release = table.newest_for_cuda(name, here, version)
+    release = table.newest_for_cuda(name, here, python.version)
     if not here or release == lack.package.version:
         return (apart,)
     if release is not None:
