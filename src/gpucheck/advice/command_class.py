@@ -60,7 +60,19 @@ _ROWS: tuple[Row, ...] = (
         (program, (), "reads")
         for program in (
             *("[", "cat", "df", "dmesg", "echo", "find", "free", "fuser", "getent", "grep", "head"),
-            *("ausearch", "ibstat", "ibv_devinfo", "id", "ip", "journalctl", "ldd", "ls", "lsof"),
+            *(
+                "ausearch",
+                "dir",
+                "ib_write_bw",
+                "ibstat",
+                "ibv_devinfo",
+                "id",
+                "ip",
+                "journalctl",
+                "ldd",
+                "ls",
+                "lsof",
+            ),
             *("lsblk", "lsmod", "lspci", "nvcc", "nvidia-bug-report.sh", "nvidia-smi", "printf"),
             *("ps", "py-spy", "ss", "stat", "tail", "tr", "uname", "where", "which", "gpucheck"),
             *("findstr", "tasklist", "get-nettcpconnection", "get-winevent", "resolve-dnsname"),
