@@ -64,7 +64,7 @@ COMPAT = {
     "torch=2.9.1 cudnn_runtime=9.1.0 gpu=H100": ("cudnn-version-mismatch", "cudnn_rules"),
     "torch=2.9.1 nvidia_packages=nvidia-cudnn-cu12==9.1.0.70 gpu=H100":
         ("nvidia-wheel-mismatch", "cudnn_rules"),
-    "torch=2.7.1 nccl=2.27.3 gpu=H100": ("nccl-version-mismatch", "nccl"),
+    "torch=2.5.1 nccl=2.25.1 gpu=H100": ("nccl-version-mismatch", "nccl"),
     "cuda_compat_active=true gpu=H100 cuda_error=804":
         ("forward-compat-unsupported", "cuda_errors", "forward_compat", "gpu_products"),
     "torch=2.9.1 glibc=2.17": ("system-library-too-old", "torch_releases"),

@@ -17,6 +17,7 @@ from gpucheck.advice.recommender import Card, Recommender, Situation
 from gpucheck.engine.ask import judge
 from gpucheck.facts import Section
 from gpucheck.facts.driver import KernelLog, Nvml, NvmlGpu, XidEvent
+from gpucheck.facts.system import System
 from gpucheck.findings import all_rules
 from gpucheck.language import as_said, speaking, spoken
 from gpucheck.tables import Tables
@@ -91,7 +92,7 @@ def test_a_fix_that_explains_cuda_error_802_is_chinese() -> None:
 
 
 def test_a_known_fault_of_nccl_is_told_in_chinese() -> None:
-    facts = (torch_291(), loads(nccl("2.29.2")), wheels(), VENV)
+    facts = (torch_291(), loads(nccl("2.29.2")), wheels(), VENV, System(machine="aarch64"))
     headline = hit(ask("nccl-version-mismatch", *facts)).headline
     with speaking("zh"):
         assert "在 ARM 上卡住" in spoken(headline)
