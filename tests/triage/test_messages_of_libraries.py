@@ -208,8 +208,9 @@ AS_A_WHOLE = {
     "Error(s) in loading state_dict for Net:\n"
     'While copying the parameter named "a.weight", an exception occurred : '
     "('CUDA error: no kernel image is available for execution on the device\n",
-    "driver-too-old": "In the docker image of the course:\nOSError: (External) Cuda error(35), CUDA "
-    "driver version is insufficient for CUDA runtime version.\n"
+    "driver-too-old": "In the docker image of the course:\n"
+    "OSError: (External) Cuda error(35), CUDA driver version is insufficient for CUDA runtime "
+    "version.\n"
     "| NVIDIA-SMI 418.67       Driver Version: 418.67       CUDA Version: 10.1     |\n",
     "torch-companion-mismatch": "torchvision::nms on the GPU:\n"
     "RuntimeError: Not compiled with CUDA support\n",
