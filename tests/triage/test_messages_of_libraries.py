@@ -214,6 +214,11 @@ AS_A_WHOLE = {
     "| NVIDIA-SMI 418.67       Driver Version: 418.67       CUDA Version: 10.1     |\n",
     "torch-companion-mismatch": "torchvision::nms on the GPU:\n"
     "RuntimeError: Not compiled with CUDA support\n",
+    "nccl-network-interface": "box:11:12 [0] NCCL INFO socketPollConnect: connect returned "
+    "No route "
+    "to host, retrying (34/34) after sleep for 3400 msec\n",
+    "kernel-module-not-loaded": "The driver for CUDA 12.1 does not load:\n"
+    "module nvidia.ko uses GPL-only symbol 'rcu_read_unlock_strict'\n",
     "compiler-missing": "Triton, portable Python on Windows:\nerror LNK2019: unresolved external "
     "symbol __imp_PyErr_SetString\n",
 }
