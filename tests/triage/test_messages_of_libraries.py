@@ -208,11 +208,17 @@ AS_A_WHOLE = {
     "Error(s) in loading state_dict for Net:\n"
     'While copying the parameter named "a.weight", an exception occurred : '
     "('CUDA error: no kernel image is available for execution on the device\n",
-    "driver-too-old": "In the docker image of the course:\nOSError: (External) Cuda error(35), CUDA "
-    "driver version is insufficient for CUDA runtime version.\n"
+    "driver-too-old": "In the docker image of the course:\n"
+    "OSError: (External) Cuda error(35), CUDA driver version is insufficient for CUDA runtime "
+    "version.\n"
     "| NVIDIA-SMI 418.67       Driver Version: 418.67       CUDA Version: 10.1     |\n",
     "torch-companion-mismatch": "torchvision::nms on the GPU:\n"
     "RuntimeError: Not compiled with CUDA support\n",
+    "nccl-network-interface": "box:11:12 [0] NCCL INFO socketPollConnect: connect returned "
+    "No route "
+    "to host, retrying (34/34) after sleep for 3400 msec\n",
+    "kernel-module-not-loaded": "The driver for CUDA 12.1 does not load:\n"
+    "module nvidia.ko uses GPL-only symbol 'rcu_read_unlock_strict'\n",
     "compiler-missing": "Triton, portable Python on Windows:\nerror LNK2019: unresolved external "
     "symbol __imp_PyErr_SetString\n",
 }

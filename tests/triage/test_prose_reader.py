@@ -163,7 +163,12 @@ def test_who_speaks_is_doubted_sooner_than_what_programs_print(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[float] = []
-    monkeypatch.setattr(judge, "leads_of", lambda _text, *, least: asked.append(least) or [])
+
+    def leads_of(_text: str, *, least: float) -> list[Lead]:
+        asked.append(least)
+        return []
+
+    monkeypatch.setattr(judge, "leads_of", leads_of)
     listed = "GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-5c34d9a6-1f1c-4a0d-8f4e-0a0a0a0a0a0a)\n"
     said = (
         "I start the training on the GPU as the guide says and would like to know what it does.\n"
