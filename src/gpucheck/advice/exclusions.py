@@ -141,7 +141,7 @@ class Exclusions:
     def _without(self, packages: Collection[str], offer: Offer) -> str:
         """Say why there is no release of some packages: the GPU is too old for them, or another."""
         found = {name: self._offers.below(name, offer, self._situation) for name in packages}
-        said: list[str] = [
+        reasons: list[str] = [
             say(
                 "{package} needs compute capability {capability} or newer, which {gpu} lacks",
                 package=name, capability=below[0], gpu=below[1],
@@ -150,14 +150,14 @@ class Exclusions:
             if below is not None
         ]  # fmt: skip
         if others := [name for name, below in found.items() if below is None]:
-            said.append(
+            reasons.append(
                 say(
                     "the tables have no release of {packages} for {offer}",
                     packages=any_of(others),
                     offer=offer,
                 )
             )
-        return listed(said)
+        return listed(reasons)
 
     def _change(self, limit: Limit, offer: Offer) -> str:
         if limit == "python":

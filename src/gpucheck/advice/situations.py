@@ -101,7 +101,7 @@ def one_of_several(name: str, tables: Tables, given: NamedFor) -> tuple[str, str
     served = driven(sold, tables, release=given.driver, cuda=given.driver_cuda)
     words = {
         "name": repr(name[:_LONGEST]),
-        "several": any_of([f"sm_{one.replace('.', '')}" for one in sold]),
+        "several": any_of([f"sm_{capability.replace('.', '')}" for capability in sold]),
     }
     if len(served) == 1:
         return served[0], say(
@@ -109,7 +109,7 @@ def one_of_several(name: str, tables: Tables, given: NamedFor) -> tuple[str, str
             one=f"sm_{served[0].replace('.', '')}",
             **words,
         )
-    if sold and given.to_install and not any(_has_code(one, tables) for one in sold):
+    if sold and given.to_install and not any(_has_code(capability, tables) for capability in sold):
         return (served or sold)[-1], say(
             "{name} can be several GPUs ({several}), and no build of PyTorch has code for any of "
             "them.",
@@ -137,10 +137,10 @@ def _gpu_names_card(name: str, tables: Tables, given: NamedFor) -> Card:
     found = _capabilities(name, tables)
     if len(found) == 1:
         return Card(name, found.pop())
-    one, several = one_of_several(name, tables, given)
-    if not found and one:
+    capability, several = one_of_several(name, tables, given)
+    if not found and capability:
         given.notes.append(several)
-        return Card(name, one)
+        return Card(name, capability)
     if not found and not several and (meant := meant_by(name, tables)):
         return Card(*meant)
     quoted_name = repr(name[:_LONGEST])

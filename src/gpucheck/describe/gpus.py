@@ -169,9 +169,9 @@ class GpuReader:
             driver_cuda=self._first("driver_cuda") or None,
             to_install=False,
         )
-        one, several = one_of_several(name, self._tables, driver)
-        if one:
-            return _Gpu(at, name, one, several)
+        capability, several = one_of_several(name, self._tables, driver)
+        if capability:
+            return _Gpu(at, name, capability, several)
         if not several and (meant := meant_by(name, self._tables)):
             return _Gpu(at, *meant, say("the tables' row of this product"))
         reason: str = say(

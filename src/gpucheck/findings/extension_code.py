@@ -97,7 +97,7 @@ def check_extension_gpu_unsupported(
         if (lacking := _lacking(package, gpus, rules))
     ]
     if found:
-        found.sort(key=lambda one: (one.optional, not one.package.for_torch))
+        found.sort(key=lambda lacking: (lacking.optional, not lacking.package.for_torch))
         return _extension_gpu_unsupported_hit(found[0], gpus, advice)
     return _of_the_rest(judged, gpus, packages, rules, ptx)
 
