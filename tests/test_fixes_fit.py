@@ -173,6 +173,6 @@ def test_every_pair_of_gpus_with_and_without_a_mask(
             findings = diagnose(machine, TABLES, only=["torch-cpu-only"]).findings
             assert findings
             count += judge_proposals(machine, findings)
-    # The first wheels for Python 3.14 need glibc 2.28, and came after the last for CUDA 11.
-    nothing_fits = version == "3.14.0" and (glibc == "2.17" or driver[0].startswith("470"))
-    assert bool(count) is not nothing_fits
+    # Where no wheel for Python 3.14 fits (they need glibc 2.28, and came after the last for CUDA
+    # 11), an environment with another Python is proposed.
+    assert count

@@ -75,7 +75,7 @@ def test_a_stub_tells_nothing_but_that_it_is_one(driver: Path) -> None:
 def test_a_hang_is_killed_and_named(driver: Path) -> None:
     done = ask_fake("cuda_driver", driver, {"FAKE_CUDA": "hang"}, deadline=1.0)
     assert done["status"] == "timed-out"
-    assert "in cuInit " in done["problem"]
+    assert "from cuInit " in done["problem"]
 
 
 def test_a_crash_names_the_signal_and_the_step(driver: Path) -> None:

@@ -144,7 +144,7 @@ def test_a_hang_at_the_start_is_named(driver: Path) -> None:
     env = {"FAKE_NVML": "hang", "FAKE_NVML_AT": "nvmlInitWithFlags"}
     done = ask_fake("nvml", driver, env, deadline=1.0)
     assert done["status"] == "timed-out"
-    assert "in nvmlInit " in done["problem"]
+    assert "from nvmlInit " in done["problem"]
 
 
 def test_a_crash_names_the_signal_and_the_step(driver: Path) -> None:

@@ -166,7 +166,7 @@ class NewEnvironment(Derived):
         python = min(usual, key=lambda python: abs(_minor(python) - mine))
         make = self._by_conda if self._by_conda_first else self._by_uv
         fix = make(python, offer)
-        return replace(fix, text=in_turn((why, fix.text)))
+        return replace(fix, text=in_turn((why, fix.text, *found.left_out)))
 
     def _first_with_a_build(
         self, pythons: Sequence[str], platform: str
