@@ -6,7 +6,7 @@ import re
 import msgspec
 
 from gpucheck.advice.command_class import class_of, restart_of
-from gpucheck.advice.driver_packages import in_distribution
+from gpucheck.advice.distributions import in_distribution
 from gpucheck.advice.launchers import LAUNCH, OF_PREFLIGHT, TORCHRUN, in_form
 from gpucheck.derived import Derived
 from gpucheck.derived.surroundings import Cluster
