@@ -35,7 +35,7 @@ SOURCE = Path(gpucheck.__file__).parent
 NO_FIX = {
     "Or, without a restart, reload the modules": "what to do instead of a restart",
     "Then restart what uses the GPUs": "programs, not the machine",
-    "First collect the driver's bug report": "a caution",
+    "Collect the driver's bug report": "a caution",
     "The restart ": "a caution",
     "Instances are gone after a reboot": "what a restart undoes",
     "Start the program again": "a program, not the machine",
@@ -200,7 +200,7 @@ def test_all_distributions_of_wsl_stop_and_that_command_stands_apart() -> None:
     assert fix.cautions == (interruption.ENDS_WSL,)
     page = terminal.render(reported("wsl2-linux-driver-inside"))
     assert "in all its distributions" in " ".join(page.split())
-    assert "sudo ldconfig\nThen, if that is fine:\n  wsl.exe --shutdown" in page
+    assert "sudo ldconfig\nThen, when it disturbs nobody:\n  wsl.exe --shutdown" in page
 
 
 def test_a_conversion_ends_one_distribution() -> None:

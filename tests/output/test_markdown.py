@@ -122,6 +122,6 @@ def test_what_must_not_be_pasted_together_is_in_two_blocks(
     blocks = fixes([Fix(text="Do it.", commands=commands, classes=classes)])
     _text, first, then, second, _verify = written(blocks)
     assert (first, second) == (block(commands[:1]), block(commands[1:]))
-    assert then == "Then, if that is fine:"
+    assert then == "Then, when it disturbs nobody:"
     page = rendered(el("div", *elements.written(blocks)))
     assert page.index(commands[0].split()[-1]) < page.index(then) < page.index(commands[1])

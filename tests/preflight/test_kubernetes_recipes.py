@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -369,6 +370,33 @@ def test_the_job_runs_on_hosts_that_are_called_like_its_pods() -> None:
     report = json.loads(said[0][0])
     assert report["launcher"] == "kubernetes"
     assert [one["host"] for one in report["ranks"]] == pods
+
+
+@pytest.mark.process
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here")
+def test_each_pod_names_the_culprit_as_kubernetes_may_remove_the_one_that_reports() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as some:
+        port = some.getsockname()[1]
+    command = [sys.executable, "-m", "gpucheck", "preflight", "--nodes", "2", "--ranks", "1"]
+    command += ["--device", "cpu", "--master", f"localhost:{port}", "--timeout", "90"]
+    command += ["--python", sys.executable, "--drill", "crash:rank=1"]
+    told = {**os.environ, "PYTHONPATH": str(Path(gpucheck.__file__).parents[1])}
+    pods = [
+        subprocess.Popen(
+            command,
+            env={**told, "HOSTNAME": f"train-{index}", "JOB_COMPLETION_INDEX": str(index)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for index in range(2)
+    ]
+    printed = [pod.communicate(timeout=120)[0] for pod in pods]
+    assert [pod.returncode for pod in pods] == [1, 1]
+    assert "[rank-crashed]" in printed[0]
+    assert printed[1].startswith("gpucheck preflight: task 1 on ")
+    assert "rank 1" in printed[1]
+    assert "[rank-crashed]" in printed[1]
+    assert len(printed[1].splitlines()) == 1
 
 
 @pytest.mark.process

@@ -84,11 +84,18 @@ class ExtensionFixes(Derived):
         """Return the fix for an extension without metadata, which was compiled where it lies."""
         file = next(file.extension.file or "" for file in (*found.files, *found.foreign))
         text = say(
-            "Recompile {package} ({file}) against torch {torch}, from a clean build folder.",
+            "Recompile {package} ({file}) against torch {torch}. Delete the folder build beside "
+            "its setup.py first.",
             package=found.name,
             file=file,
             torch=torch,
         )
+        if self._tools.compiles_cuda() is False:
+            needs = say(
+                "This takes a C++ compiler, and a CUDA toolkit if it has code for GPUs: this "
+                "machine does not have both."
+            )
+            text = in_turn([text, needs])
         command = self._python.pip(
             "install", "--no-build-isolation", "--force-reinstall", "--no-deps", "."
         )
@@ -112,8 +119,8 @@ class ExtensionFixes(Derived):
             return Fix(text=in_turn((release, from_source)), verify=verify)
         if self._tools.compiles_cuda() is False:
             no_tools = say(
-                "Compiling it against this torch needs a CUDA toolkit with a C++ compiler, which "
-                "this machine lacks."
+                "Compiling it against this torch needs a CUDA toolkit and a C++ compiler; this "
+                "machine does not have both."
             )
             return Fix(text=in_turn((release, no_tools)), verify=verify)
         compiling = say(
@@ -176,6 +183,9 @@ class ExtensionFixes(Derived):
                 *older,
                 or_else(self._without(name, wanted)) if older else self._without(name, wanted),
             )
+        published = self._published(name, version, capabilities)
+        if published is not None:
+            return (published,)
         if self._tools.compiles_cuda() is False:
             return (self._newer(name, wanted), self._compiled_or_not(wanted))
         build = Fix(
@@ -219,6 +229,29 @@ class ExtensionFixes(Derived):
                     ),
                 )
         return ()
+
+    def _published(self, package: str, version: str, capabilities: Sequence[str]) -> Fix | None:
+        """Return how to install the published wheel of this release, if it has the code."""
+        torch, table = self._torch.version or "", self._table
+        if not version or not table.fits_torch(package, version, torch):
+            return None
+        if not all(table.has_own_code(package, version, of_gpu) for of_gpu in capabilities):
+            return None
+        build = self._built_for_cuda(package, version, torch)
+        command = self._python.pip(
+            "install", "--force-reinstall", "--no-deps", f"{package}=={version}"
+        )
+        return Fix(
+            text=say(
+                "Install {package} {version} as it was published: that build has code for compute "
+                "capability {capabilities}, and the installed one was built elsewhere.",
+                package=package,
+                version=version,
+                capabilities=listed(capabilities),
+            ),
+            commands=build.commands if build is not None else (*self._python.get_pip(), command),
+            verify=self._python.verify(),
+        )
 
     def _newer(self, package: str, capabilities: str) -> Fix:
         return Fix(
@@ -391,7 +424,7 @@ class ExtensionFixes(Derived):
                 text=say(
                     "Install a wheel of {package} that its project built for torch {torch}, if "
                     "its releases have one; compiling its source takes a CUDA toolkit and a C++ "
-                    "compiler, which this machine lacks.",
+                    "compiler, and this machine does not have both.",
                     package=package,
                     torch=torch,
                 ),

@@ -90,7 +90,7 @@ DRAIN_EITHER = say(
 )
 _DRAIN = {"slurm": DRAIN_SLURM, "kubernetes": DRAIN_KUBERNETES, "either": DRAIN_EITHER}
 COLLECT_FIRST = say(
-    "First collect the driver's bug report for NVIDIA: a reset or restart erases its data."
+    "Collect the driver's bug report for NVIDIA before that: a reset or restart erases its data."
 )
 AS_ADMINISTRATOR = say("Run this in a terminal that was started as administrator.")
 _TWO_SHELLS = say("Commands with $env: or Env: are for PowerShell, those with set for cmd.")

@@ -248,7 +248,10 @@ class Python(Derived):
 
     def run_there(self) -> Sentence:
         """Say that programs run in the new virtual environment only with its Python."""
-        return say("Then start your programs with {python}.", python=self.new_python())
+        return say(
+            "Install there what else your programs need, and start them with {python}.",
+            python=self.new_python(),
+        )
 
     def quoted(self, words: Sequence[str]) -> str:
         """Return the words as one command line for this machine's shell; "" if it has none.
@@ -267,7 +270,9 @@ class Python(Derived):
             return set_in_cmd(name, value)
         if not value:
             return f"unset {name}"
-        return f"export {name}={shlex.quote(value)}"
+        # zsh looks up a program for a word that begins with "=", so that one is quoted, too.
+        quoted = f"'{value}'" if value.startswith("=") else ""
+        return f"export {name}={quoted or shlex.quote(value)}"
 
     def with_user_site(self, command: str) -> tuple[str, ...]:
         """Return the commands that run one for which the user site counts, whatever is set."""

@@ -23,6 +23,7 @@ from gpucheck.cluster.request import PreflightRequest
 from gpucheck.cluster.store.task_messages import Verdict
 from gpucheck.cluster.use_case import PreflightListener, Task
 from gpucheck.doctor.run import open_tables, say_whose_programs
+from gpucheck.facts.preflight import Culprit
 from gpucheck.interface.errors import words_of
 from gpucheck.interface.options import rendered
 from gpucheck.interface.text import (
@@ -88,6 +89,8 @@ _FILES = ("output", "exclude_file", "good_file", "status_file", "metrics", "bund
 the files of ``--out-dir``."""
 _RANKS = "ranks"
 """The folder of all tasks in ``--out-dir``."""
+_NAMED = 3
+"""Culprits that each pod names; the report has all."""
 _FAREWELL = 8
 """Seconds for the last output after a SIGTERM, before SIGALRM ends the process."""
 
@@ -162,6 +165,8 @@ class Printer(PreflightListener):
         self._task, self._host = 0, ""
         self._is_first_here = True
         self._is_connected = False
+        self._is_pod = False
+        self._has_printed = False
 
     def placed(self, place: TaskPlace, host: str) -> None:
         """Refuse files that cannot be written, before the work; in a job no other task may wait.
@@ -171,6 +176,7 @@ class Printer(PreflightListener):
         """
         self._task, self._host = place.task, host
         self._is_first_here = place.local == 0
+        self._is_pod = place.launcher == "kubernetes"
         if sys.stderr.isatty() and not self.options["quiet"] and place.task == 0:
             self._line = ProgressLine()
         if place.tasks == 1:
@@ -219,6 +225,7 @@ class Printer(PreflightListener):
 
     def result(self, result: Result, history: Sequence[StepResult]) -> None:
         """Print the result, and write the requested files."""
+        self._has_printed = True
         self.options = {**self.options, **self._left_to_others(result)}
         for write in (partial(self._print, result), partial(self.write_files, result, history)):
             try:
@@ -268,10 +275,13 @@ class Printer(PreflightListener):
             self.note(sentence)
 
     def verdict(
-        self, own: Mapping[str, Any], plain: Mapping[str, Any], _message: Verdict | None
+        self, own: Mapping[str, Any], plain: Mapping[str, Any], message: Verdict | None
     ) -> None:
         """Write what this task has seen; a failure does not change the verdict."""
         from gpucheck.cluster.files import write_each  # noqa: PLC0415
+
+        if self._is_pod and not self._has_printed and message is not None:
+            self._name_culprits(message.culprits)
 
         if self.options.get("each"):
             try:
@@ -284,6 +294,18 @@ class Printer(PreflightListener):
             except FileError as error:  # one sentence for each host
                 if self._is_first_here and not self._folder_failed:
                     self.note(headed("--out-dir", words_of(error)))
+
+    def _name_culprits(self, culprits: Sequence[Culprit]) -> None:
+        """Name them in the log of each pod of a Job, first the worst.
+
+        The first pod that fails ends the Job, and Kubernetes then removes those that still run: the
+        pod that prints the whole report may be one of them, and its log is gone.
+        """
+        from gpucheck.cluster.pages.words import sentence  # noqa: PLC0415
+
+        for culprit in culprits[:_NAMED]:
+            named = say("{culprit} [{slug}]", culprit=sentence(culprit), slug=culprit.slug)
+            self._line_of_task(named, err=False)
 
     def no_report(self, why: str, *, err: bool = False, always: bool = False) -> None:
         """Print the one line of a task without a report; only one task of each node does.

@@ -111,6 +111,20 @@ class TorchCode(Derived):
                 return code, first
         return "", ""
 
+    def without_ptx(self) -> list[Gpu]:
+        """Return the visible GPUs for which the build has no PTX that a driver could compile.
+
+        Raises:
+            UnknownFactError: the codes are unknown, or a GPU's capability beside PTX.
+        """
+        ptx = [code for code in self.codes() if code.startswith("compute_")]
+        judged = self.on_gpus()
+        return [one.gpu for one in judged if not ptx or not self._compiles(ptx, one.gpu)]
+
+    def _compiles(self, ptx: list[str], gpu: Gpu) -> bool:
+        capability = known(gpu.compute_capability, gpu.facts[0])
+        return self._rules.covers(ptx, capability, None) is Runs.PTX
+
     def facts(self) -> tuple[str, ...]:
         """Return the paths of the facts that contain the codes."""
         if self._torch.arch_list:

@@ -136,8 +136,8 @@ def _without_gpu(hidden: str, lacks: Sentence) -> Sentence:
     """Return the headline; ``hidden`` is the value of the variable if that hides the GPU."""
     if hidden:
         return say(
-            "This container was started without its host's GPU, because NVIDIA_VISIBLE_DEVICES is "
-            "{hidden}; {lacks}",
+            "This container was started without its host's GPU, because "
+            "NVIDIA_VISIBLE_DEVICES={hidden}; {lacks}",
             hidden=hidden,
             lacks=lacks,
         )

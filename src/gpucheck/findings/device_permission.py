@@ -173,10 +173,11 @@ def _grant_container(container: Container, nodes: list[DeviceNode]) -> tuple[Fix
     lasting = Fix(
         text=say(
             "So that this does not recur, name all device files of the GPU when you start the "
-            "container, or set Docker's option native.cgroupdriver=cgroupfs in "
-            "/etc/docker/daemon.json."
+            'container. Or put "exec-opts": ["native.cgroupdriver=cgroupfs"] into the host\'s '
+            "/etc/docker/daemon.json and restart Docker, which interrupts all its containers."
         ),
         commands=(f"docker run --gpus all {devices} ...",),
+        restart="service",
     )
     return again, lasting
 

@@ -60,10 +60,10 @@ The PyTorch build has no code for this GPU, which is newer than all the code in 
 A build contains machine code (cubins: ``sm_80``, ``sm_90``) for a list of GPU generations. A cubin
 runs on the compute capability it was made for and on higher minor versions of the same major:
 ``sm_86`` runs on an RTX 4090 (8.9), ``sm_120`` on 12.1. It never runs on another major version.
-Only PTX (``compute_90``) can be compiled by the driver for a later GPU. PyTorch's wheels contain no
-PTX, except those for Windows up to CUDA 11.8: they have PTX for 3.7, but torch ignores it and says
-that the GPU is not supported. If the code of a build was not read, the compiler can decide: CUDA
-12.6 makes no code for Blackwell.
+Only PTX (``compute_90``) can be compiled by the driver for a later GPU. Most of PyTorch's wheels
+contain none. Those for Windows up to CUDA 11.8 have PTX for 3.7, but torch ignores it and says that
+the GPU is not supported; some of the newest have PTX for 12.0, which serves later GPUs alone. If
+the code of a build was not read, the compiler can decide: CUDA 12.6 makes no code for Blackwell.
 
 Symptoms: the warning "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with
 the current PyTorch installation", then at the first kernel "CUDA error: no kernel image is
@@ -333,7 +333,8 @@ CUDA_FORCE_PTX_JIT makes the driver ignore the code for GPUs in PyTorch, which h
 
 With CUDA_FORCE_PTX_JIT=1 the driver leaves out all machine code (cubins) of a program, and compiles
 its PTX instead. The variable is meant for a test whether a program has PTX for future GPUs.
-PyTorch's wheels have machine code for a list of GPUs, and no PTX. So no kernel is left for any GPU.
+PyTorch's wheels have machine code for a list of GPUs, and PTX for the newest of them at most, which
+no older GPU can use. So no kernel is left for the others.
 
 Symptoms: "CUDA error: no kernel image is available for execution on the device", and
 "CUBLAS_STATUS_INTERNAL_ERROR when calling cublasCreate", on a GPU that this PyTorch supports.
@@ -353,7 +354,6 @@ Fix: unset the variable. Another build of PyTorch changes nothing.
 _VARIABLE = "CUDA_FORCE_PTX_JIT"
 _ON = ("1",)
 """The value that the driver takes for yes (CUDA's compatibility guides; seen on an H100)."""
-_PTX = "compute_"
 
 
 @PTX_JIT_FORCED.check
@@ -365,14 +365,16 @@ def check_ptx_jit_forced(
         return NotApplicable(reason)
     if known(environment.variables, "environment.variables").get(_VARIABLE) not in _ON:
         return Fine(say("{variable} is not set to 1", variable=_VARIABLE))
-    if any(arch.startswith(_PTX) for arch in code.codes()):
-        return Fine(say("this build of PyTorch has PTX"))
+    without = code.without_ptx()
+    if not without:
+        return Fine(say("this build of PyTorch has PTX for the GPU"))
     return Hit(
         headline=say(
-            "{variable}=1 makes the driver ignore all code for GPUs in {build}: this build has "
-            "no PTX",
+            "{variable}=1 makes the driver ignore the machine code in {build}, and this build has "
+            "no PTX that it could compile for {gpus}",
             variable=_VARIABLE,
             build=build_name(torch),
+            gpus=listed([gpu.label for gpu in without]),
         ),
         evidence=(f"environment.variables.{_VARIABLE}", *code.facts()),
         fixes=(

@@ -191,7 +191,8 @@ def _failed_remap(at: int, gpu: NvmlGpu, name: str) -> tuple[str, tuple[str, ...
         return None
     return (
         say(
-            "{gpu} could not remap a defective row of its memory: NVIDIA replaces such a card",
+            "{gpu} could not remap a defective row of its memory, which is NVIDIA's criterion for "
+            "replacing the card",
             gpu=name,
         ),
         (f"nvml.gpus.{at}.rows_failed",),
@@ -332,7 +333,8 @@ def _replaced(index: int | None, meanwhile: tuple[str, ...]) -> tuple[Fix, ...]:
     if meanwhile:
         commands = say(
             "The first command shows its serial number and memory errors, for the supplier; the "
-            "others hide the GPU from your programs until then."
+            "others hide the GPU from the programs of this shell (write them into your job script, "
+            "too)."
         )
     else:
         commands = say("The command shows its serial number and memory errors, for the supplier.")

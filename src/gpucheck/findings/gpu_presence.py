@@ -205,14 +205,15 @@ def _none(pci: Pci, *, in_container: bool) -> str:
 
 def _and_its_build(find: Fix, pci: Pci, code: TorchCode, products: GpuProducts) -> Fix:
     """Add that a GPU which was here before needs another build, or it leads to the next fault."""
-    names = [re.sub(_MEMORY, "", name) for name in pci.former_gpus or ()]
-    builds = ((name, products.capability(name)) for name in names)
+    builds = (
+        (name, products.capability(re.sub(_MEMORY, "", name))) for name in pci.former_gpus or ()
+    )
     needed = ((name, code.other_cuda_for(has)) for name, has in builds if has)
     former, cuda = next((found for found in needed if found[1]), ("", ""))
     if not cuda:
         return find
     also = say(
-        "This PyTorch has no code for {gpu}, which also needs the build for CUDA {cuda}.",
+        "For {gpu}, install the build for CUDA {cuda}, too: this PyTorch has no code for it.",
         gpu=former,
         cuda=cuda,
     )

@@ -440,7 +440,7 @@ def _hit(gpus: list[PciGpu], degraded: list[int], system: System) -> Hit:
         fixes=(
             Fix(
                 text=say(
-                    "First read the lanes again while the GPU works: an idle GPU may use fewer. "
+                    "Read the lanes again while the GPU works: an idle GPU may use fewer. "
                     "If they stay at {used}, switch the machine off and reseat the card. Then "
                     "check the riser and the power cables, try another slot, and check the slot's "
                     "settings in the BIOS.",

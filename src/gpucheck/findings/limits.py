@@ -224,6 +224,7 @@ Fix: raise the limits for whatever starts the job: the login, the container, or 
     title=say("a limit on open files, processes or memory is too low"),
     severity=Severity.ERROR,
     family="runtime",
+    observes=True,
     seen_in=("pre-flight", "text"),
     preflight=InPreflight(
         exit_class=4,
@@ -257,8 +258,8 @@ def check_process_limit_too_low(
     if cuda.init_code == _OUT_OF_MEMORY:
         return Hit(
             headline=say(
-                "ulimit -v allows {limit} of virtual memory, and CUDA does not start: it reports "
-                "out of memory (error 2)",
+                "CUDA does not start (out of memory, error 2), probably because ulimit -v allows "
+                "only {limit} of virtual memory",
                 limit=in_words(limit),
             ),
             evidence=("limits.address_space_bytes", "cuda_driver.init_code"),

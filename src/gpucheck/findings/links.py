@@ -158,7 +158,7 @@ def _why(driver: Driver, release: str | None, pci: Pci) -> str:
         return say("NVIDIA's Fabric Manager is not installed")
     if _other_release(driver, release):
         return say(
-            "NVIDIA's Fabric Manager has release {managers}, but the driver has {drivers}",
+            "NVIDIA's Fabric Manager is release {managers}, but the driver is {drivers}",
             managers=driver.fabric_manager_release,
             drivers=release,
         )

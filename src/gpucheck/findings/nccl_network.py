@@ -61,22 +61,23 @@ is.
 
 _ADAPTERS, _OFF = "NCCL_IB_HCA", "NCCL_IB_DISABLE"
 _YES = "1"
-_ACTIVE, _DOWN = "ACTIVE", "DOWN"
+_ACTIVE, _DOWN, _INIT = "ACTIVE", "DOWN", "INIT"
 _LOOK = ("ibv_devinfo", "ip -brief link")
 
 
 def _look_at(port: RdmaPort) -> Fix:
-    """Return what a state means.
+    """Return what a state asks for.
 
     On Ethernet a port is DOWN as well while its interface is off (``mlx5_query_port_roce`` of
-    Linux, drivers/infiniband/hw/mlx5/main.c), and there is no subnet manager.
+    Linux, drivers/infiniband/hw/mlx5/main.c). Only InfiniBand has a subnet manager, and INIT.
     """
     text = say(
-        "Look at the port. DOWN: it has no link (cable, transceiver, switch) or, on Ethernet "
-        "(RoCE), its interface is off (as root: ip link set {interface} up). INIT, on InfiniBand: "
-        "no subnet manager has set it up.",
+        "Look at the cable, the transceiver and the switch port. On Ethernet (RoCE) the interface "
+        "may only be off: switch it on (as root: ip link set {interface} up).",
         interface=next(iter(port.interfaces or ()), "INTERFACE"),
     )
+    if port.state == _INIT:
+        text = say("The link is up, but no subnet manager has set up the port: look at that one.")
     return Fix(text=text, commands=_LOOK)
 
 

@@ -185,8 +185,9 @@ def _replace(conflict: PinConflict, pins: PackagePins, torch: TorchBuild, python
         )
         return _fix(python, text, wanted)
     text = say(
-        "Install the {required} that {owner} requires. pip then warns that torch pins another "
-        "release. Ignore that: torch works with any newer release of the same major version.",
+        "Install the {required} that {owner} requires. pip then prints an ERROR, because torch "
+        "pins another release, but has installed it. Ignore that: torch works with any newer "
+        "release of the same major version.",
         required=conflict.project,
         owner=conflict.owner.project,
     )

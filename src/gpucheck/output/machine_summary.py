@@ -203,6 +203,9 @@ def _visible(snapshot: Snapshot) -> str:
         return say("{mask} is set", mask=mask)
     if count == len(snapshot.get(Nvml).gpus or ()):
         return ""  # it hides none
+    only = snapshot.get(CudaDriver).devices or []
+    if count == 1 and len(only) == 1 and only[0].device_name:
+        return say("{mask} leaves {gpu} visible", mask=mask, gpu=clean(only[0].device_name))
     return say("{mask} leaves {count} visible", mask=mask, count=count)
 
 
@@ -248,6 +251,8 @@ def _torch(report: Report) -> Area:
     if not torch.installed:
         return Area("PyTorch", "unknown", _why(torch, "installed"))
     build = _BUILDS.get(torch.built_for or "") or say("build of unknown kind")
+    if torch.built_for == "cpu" and report.snapshot.get(System).os == "macos":
+        build = say("build for macOS, with MPS")
     words = [clean(torch.version) if torch.version else say("of unknown version"), build]
     words += [f"CUDA {clean(torch.cuda)}"] if torch.cuda else []
     words += [f"cuDNN {clean(torch.cudnn)}"] if torch.cudnn else []

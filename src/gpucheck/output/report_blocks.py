@@ -82,7 +82,8 @@ def _see_the_gpu(report: Report) -> tuple[str, ...]:
         "See whether there is one. If so, run gpucheck where it may read /sys and /dev: outside a "
         "sandbox, or as the user whose programs use the GPU."
     )
-    return text, "ls -l /dev/nvidia*", "nvidia-smi"
+    # With a limit: the driver may be there and hang.
+    return text, "ls -l /dev/nvidia*", "timeout -k 5 30 nvidia-smi"
 
 
 def _see_the_driver(report: Report) -> tuple[str, ...]:
@@ -97,8 +98,8 @@ def _see_the_driver(report: Report) -> tuple[str, ...]:
     found = [file for file in report.snapshot.get(Driver).libcuda or () if file.release]
     if found and report.snapshot.get(CudaDriver).library == "":
         text = say(
-            "libcuda {release} is at {path}, but gpucheck could not call it. Let a self-test, "
-            "which PyTorch runs, say whether it works.",
+            "libcuda {release} is at {path}, but gpucheck could not call it. Run a self-test: it "
+            "calls libcuda through PyTorch and shows whether it works.",
             release=clean(found[0].release or ""),
             path=clean(found[0].path or ""),
         )
@@ -131,8 +132,8 @@ def _see_torch(report: Report) -> tuple[str, ...]:
         return text, 'python -c "import sys; print(sys.executable)"'
     if python.status == "too-old":
         text = say(
-            "Pass --python with a Python of 3.8 or newer. If your programs need the older one, "
-            "give gpucheck PyTorch's own report."
+            "If your programs run in another Python, 3.8 or newer, name it with --python. If they "
+            "need this old one, give gpucheck PyTorch's own report."
         )
         return text, "python3 -m torch.utils.collect_env | gpucheck triage -"
     if report.snapshot.get(TorchBuild).installed is None:
@@ -151,7 +152,7 @@ _REACH: dict[CommandClass, str] = {
 
 _GATED = ("machine", "wsl")
 """What ends the work of others when it restarts, so that its command stands apart."""
-_THEN = say("Then, if that is fine:")
+_THEN = say("Then, when it disturbs nobody:")
 """What stands between two blocks of commands."""
 
 

@@ -283,6 +283,12 @@ class Extensions(Table, frozen=True):
         first = capability_numbers(row.own_code_from) if row is not None else None
         return first is not None and device is not None and device < first
 
+    def has_own_code(self, package: str, version: str, capability: str) -> bool:
+        """Return whether the published wheel of a release is known to have code for a GPU."""
+        row, device = self.release(package, version), capability_numbers(capability)
+        first = capability_numbers(row.own_code_from) if row is not None else None
+        return first is not None and device is not None and device >= first
+
     def wheels(self, package: str, torch: str, build: str) -> str | None:
         """Return the address (for `--find-links`) of a package's wheels for a torch build."""
         version, plain = released(torch), _plain(package)

@@ -13,11 +13,12 @@ _MOST_PROSE = 3000
 _FENCES = ("```", "~~~")
 _OF_PROGRAMS = re.compile(
     r"^\s{0,40}(?:File \"|at \S+\(|[#$%>+|*=-]{1,6}\s?$|\$ |PS [A-Z]:|[A-Z]:\\|\(\w{1,40}\) |"
-    r"\[|-\s{0,4}\[[ xX]\]|\d{4}[-/]\d\d|\d\d:\d\d|<|https?://|!\[|"
+    r"\[(?!(?i:bug|question|feature|help|issue|install\w{0,6}|usage|doc\w{0,12}|rfc|discussion)\b)|"
+    r"-\s{0,4}\[[ xX]\]|\d{4}[-/]\d\d|\d\d:\d\d|<|https?://|!\[|"
     r"[\w.]{1,80}(?:Error|Exception|Warning|Interrupt)\b|"
     r"(?:ERROR|WARNING|INFO|DEBUG|FATAL|CRITICAL|WARN|Error|error|warning|fatal)\b\W|Traceback )"
 )
-"""How lines begin that programs, prompts and the forms of issue trackers write."""
+"""How lines begin that programs, prompts and forms write; a tag such as [Bug] begins a title."""
 _HEADING = re.compile(r"#{1,6}\s.*[A-Za-z]{2}")
 """A heading of a form; those of bilingual forms are in both languages."""
 _HAN = re.compile(r"[\u4e00-\u9fff]")

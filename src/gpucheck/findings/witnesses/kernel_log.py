@@ -1,5 +1,7 @@
 """What the kernel's log says: the SXids of NVSwitches, and how long ago something was."""
 
+from msgspec.structs import replace
+
 from gpucheck.advice import DriverFixes
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts.base import Derived
@@ -117,9 +119,9 @@ class NvswitchErrors(Derived):
             return (
                 _PARTITIONS if row is not None and row.recovery == "routing" else _again(event),
             )
-        if around.in_container():
+        if around.in_container() or (row is not None and row.recovery == "restart"):
             return update.reboot(say("this resets the GPUs and the NVSwitches")), _service(event)
-        return _RESET, _service(event)
+        return replace(_RESET, verify=_look(event)[1]), _service(event)
 
 
 def _named(event: SxidEvent, row: SxidRow | None) -> str:
@@ -140,7 +142,8 @@ def _where(event: SxidEvent) -> Sentence:
 _RESET = Fix(
     text=say(
         "Stop everything that uses the GPUs and reset all of them together, which also resets the "
-        "NVSwitches. If that is refused, restart the machine."
+        "NVSwitches. If that is refused, restart the machine. After a reset look for new SXids "
+        "only: the log keeps the old ones until a restart."
     ),
     commands=("sudo nvidia-smi --gpu-reset", "sudo systemctl restart nvidia-fabricmanager"),
     restart="machine",
