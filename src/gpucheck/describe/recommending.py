@@ -39,6 +39,10 @@ if TYPE_CHECKING:  # imported late: --help does not need them
 _DESCRIBING = ("gpu", "os", "arch", "glibc", "jetpack")
 
 _IN_CONDA = say("Run it in the activated conda environment.")
+_REMOVE_FIRST = say(
+    "If that environment has a PyTorch already, run pip uninstall -y torch first: pip takes any "
+    "build of the same release for this one."
+)
 _NGC = say(
     "The PyTorch here is NVIDIA's own build of an NGC image, and the other libraries of the image "
     "are made for it. A new virtual environment leaves it untouched."
@@ -167,6 +171,8 @@ class Recommending:
         if _is_of_ngc(target):
             self._notes.append(_NGC)
             return python.new_environment(arguments), ""
+        if self._described and not python.is_closed() and self._wish.tool == "pip":
+            self._notes.append(_REMOVE_FIRST)
         executable = target.get(Interpreter).executable or ""
         fix = python.install("", arguments, build=offer.build)
         verify = fix.verify if executable else ""
