@@ -1,15 +1,18 @@
 """The target that is asked before gpucheck has imported its own modules."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from each import each
 
 from gpucheck import _about
+from gpucheck.facts.streams import let_through
 from gpucheck.machine import LiveHost, ahead
 from gpucheck.machine.candidates import TargetWish, choose, this_process
 from gpucheck.machine.target import ask
@@ -40,12 +43,14 @@ def venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def nothing_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in (*ahead._UNUSUAL, "GPUCHECK_PYTHON", "VIRTUAL_ENV", "CONDA_PREFIX"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(ahead, "asked", None)
     for name in ("stdin", "stdout", "stderr"):
         monkeypatch.setattr(sys, name, getattr(sys, f"__{name}__"))
+    yield
+    let_through()
 
 
 @each(
@@ -201,6 +206,38 @@ def _run(*words: str, starts: Path, **env: str) -> "subprocess.CompletedProcess[
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_before_the_command_line_is_read_leaves_nothing(
+    venv: Path, number: signal.Signals
+) -> None:
+    """The target hangs, and the signal comes as soon as it has begun."""
+    (site,) = venv.glob("lib/python3*/site-packages")
+    hangs = site / "hangs.pth"
+    begun = venv / "begun"
+    hangs.write_text(f"import time; open({str(begun)!r}, 'w').close(); time.sleep(60)\n")
+    mark = f"GPUCHECK_TEST_SIGNAL={os.getpid()}-{number}"
+    env = {**os.environ, **dict([mark.split("=")])}
+    words = [sys.executable, "-m", "gpucheck", "--no-selftest", "--python", str(venv)]
+    with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        try:
+            while not begun.exists():
+                time.sleep(0.001)
+            run.send_signal(number)
+            run.communicate(timeout=10)
+        finally:
+            run.kill()
+            hangs.unlink()
+            begun.unlink()
+    assert run.returncode == 128 + number
+    assert not _with(mark)
+
+
+def _with(mark: str) -> list[Path]:
+    """Return the processes whose environment has this mark."""
+    every = Path("/proc").glob("[0-9]*/environ")
+    return [entry for entry in every if mark.encode() in _content(entry)]
+
+
 def test_a_plain_check_starts_the_target_once(venv: Path, tmp_path: Path) -> None:
     plain = ("--no-selftest", "--fail-on", "never", "--python", str(venv))
     ahead_of_all = _run(*plain, starts=tmp_path / "ahead")
@@ -216,9 +253,7 @@ def test_what_was_begun_ends_with_a_refusal(words: tuple[str, ...], venv: Path) 
     done = _run("--python", str(venv), *words, starts=Path(os.devnull), **dict([mark.split("=")]))
     assert done.returncode == 2
     assert "nonsense" in done.stderr
-    assert not [
-        entry for entry in Path("/proc").glob("[0-9]*/environ") if mark.encode() in _content(entry)
-    ]
+    assert not _with(mark)
 
 
 def _content(path: Path) -> bytes:

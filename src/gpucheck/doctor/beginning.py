@@ -4,11 +4,8 @@ Reading the command line takes click, whose import takes as long as the probes o
 is begun here counts only if the command line then asks for just that; else it is stopped.
 """
 
-import signal
-
 from gpucheck.doctor.collector import Collector
 from gpucheck.facts.request import Request
-from gpucheck.facts.streams import ENDING
 from gpucheck.interface.with_tables import open_tables
 from gpucheck.machine import Host, LiveHost, ahead
 from gpucheck.machine.candidates import TargetWish, choose
@@ -21,13 +18,12 @@ _begun: Collector | None = None
 def begin() -> None:
     """Start the probes of a plain check whose target was asked ahead (:mod:`.ahead`).
 
-    Signals that end gpucheck are held back from here on, because nobody cleans up yet: whoever does
-    lets them through. Nothing is begun where root has to be told first whose programs it runs.
+    Signals that end gpucheck are still held back, because nobody cleans up yet. Nothing is begun
+    where root has to be told first whose programs it runs.
     """
     global _begun  # noqa: PLW0603  # one process begins once, before all else
     if ahead.asked is None:
         return
-    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     host, wish = LiveHost(), TargetWish(python=ahead.asked.named)
     try:
         chosen = choose(host, wish)

@@ -35,6 +35,7 @@ _OTHERS_WRITE = 0o002  # S_IWOTH
 _MOST = 1 << 20
 """Bytes of output, as in ``commands.py``."""
 _CHUNK = 65536
+_ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP) if os.name == "posix" else ()
 
 
 class Asked:
@@ -172,10 +173,15 @@ def _is_safe(python: str) -> bool:
 
 
 def _started(python: str) -> "Asked | None":
-    """Start it as ``commands.run`` does: in a session of its own and in the C locale."""
+    """Start it as ``commands.run`` does: in a session of its own and in the C locale.
+
+    Signals that end gpucheck are held back from here on, because nobody would end the target:
+    whoever does lets them through.
+    """
     mark = os.urandom(12).hex()
     env = {name: os.environ[name] for name in os.environ if name not in ("LANGUAGE", "LANG")}
     pipe, theirs = os.pipe()
+    before = _signal.pthread_sigmask(_signal.SIG_BLOCK, _ENDING)
     try:
         null = os.open(os.devnull, os.O_RDWR)
         pid = os.posix_spawn(
@@ -188,10 +194,12 @@ def _started(python: str) -> "Asked | None":
                 (os.POSIX_SPAWN_DUP2, null, 2),
             ],
             setsid=True,
+            setsigmask=before,
             setsigdef=[_signal.SIGPIPE, _signal.SIGXFSZ],  # Python itself ignores them
         )
         os.close(null)
     except (OSError, ValueError, NotImplementedError):  # no null device; an old C library
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
         os.close(pipe)
         return None
     finally:
