@@ -281,14 +281,16 @@ def test_addresses_of_builds(tables: Tables) -> None:
 
 def test_wheels_for_jetson(tables: Tables) -> None:
     table = tables.get(JetsonWheels)
-    assert [row.torch for row in table.for_l4t("36.4.3")] == ["2.8.0"]
+    assert [row.torch for row in table.for_l4t("36.4.3")] == ["2.5.0", "2.8.0"]
     assert [row.torch for row in table.for_l4t("36.4")] == ["2.5.0", "2.6.0", "2.8.0"]
     assert [row.torch for row in table.for_l4t("32.7.1")] == ["1.9.0", "1.10.0", "1.11.0"]
     assert [row.torch for row in table.for_l4t("32.4.3")] == ["1.9.0", "1.10.0"]
     assert table.for_l4t("32.3.1") == (), "these wheels are for CUDA 10.2, which it lacks"
     assert [row.torch for row in table.for_l4t("35.1.0")] == ["1.11.0", "1.12.0", "1.13.0"]
     assert "1.12.0" not in [row.torch for row in table.for_l4t("35.3.1")]
-    assert [row.torch for row in table.for_l4t("36.3.0")] == ["2.4.0"]
+    assert [row.torch for row in table.for_l4t("36.3.0")] == ["2.3.0", "2.4.0"]
+    assert [row.torch for row in table.for_l4t("36.4.4")] == ["2.8.0"]
+    assert [row.torch for row in table.for_l4t("36.4.2")] == ["2.5.0", "2.8.0"]
     assert table.for_l4t("R36") == ()
 
 
