@@ -292,8 +292,6 @@ class Extensions(Table, frozen=True):
         first = capability_numbers(row.own_code_from) if row is not None else None
         return first is not None and device is not None and device >= first
 
-    def wheels(self, package: str, torch: str, build: str) -> str | None:
-        """Return the address (for `--find-links`) of a package's wheels for a torch build."""
     def wheels(
         self, package: str, torch: str, build: str, platform: str | None = None
     ) -> str | None:
