@@ -87,7 +87,7 @@ class ExtensionFixes(Derived):
     def _compile_again(self, found: CompiledPackage, torch: str) -> Fix:
         """Return the fix for an extension without metadata, which was compiled where it lies."""
         file = next(file.extension.file or "" for file in (*found.files, *found.foreign))
-        text = say(
+        text: str = say(
             "Recompile {package} ({file}) against torch {torch}. Delete the folder build beside "
             "its setup.py first.",
             package=found.name,
