@@ -1,6 +1,6 @@
 """Which limits exclude an offer, in words, and what to change so that it fits."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from gpucheck.advice.offers import (
     WINDOWS_ON_ARM_PAGE,
@@ -8,7 +8,6 @@ from gpucheck.advice.offers import (
     Offer,
     Offers,
     Situation,
-    usual_range,
 )
 from gpucheck.language import Sentence, any_of, listed, say
 from gpucheck.tables.driver import DriverBranches, DriverSupport
@@ -16,6 +15,14 @@ from gpucheck.tables.gpus import GpuArchitectures
 from gpucheck.tables.versions import capability_numbers
 
 _NEWER_DRIVER = say("a newer driver")
+
+
+def usual_range(pythons: Sequence[str]) -> str:
+    """Return the usual ones of some Pythons: "3.10 to 3.14"."""
+    plain = [python for python in pythons if not python.endswith("t")]
+    if len(plain) == 1:
+        return plain[0]
+    return say("{first} to {last}", first=plain[0], last=plain[-1])
 
 
 def driver_in_words(situation: Situation) -> Sentence:
@@ -184,3 +191,23 @@ class Exclusions:
             return abs(major - have[0]), abs(minor - have[1])
 
         return min(alike or pythons, key=distance)
+
+
+_CUDSS_PAGE = "https://developer.nvidia.com/cudss-downloads"
+_BROUGHT_BY = {
+    "libcudss.so.0": say("NVIDIA's cuDSS ({page})", page=_CUDSS_PAGE),
+    "libopenblas.so.0": say("libopenblas-dev with apt-get"),
+}
+"""What brings a library that JetPack lacks."""
+
+
+def lacking(offer: Offer) -> list[str]:
+    """Say which libraries a wheel for boards needs that their JetPack does not bring."""
+    return [
+        say(
+            "If torch then lacks {library}, install {package}.",
+            library=library,
+            package=_BROUGHT_BY.get(library, say("the package that has it")),
+        )
+        for library in offer.lacking
+    ]

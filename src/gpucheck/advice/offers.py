@@ -1,6 +1,6 @@
 """The published PyTorch builds, and the limits of a machine that each of them meets."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -30,14 +30,6 @@ WINDOWS_ON_ARM_PAGE: Final = "https://github.com/NVIDIA/pytorch-windows-ci"
 """NVIDIA's page about its builds for Windows on Arm: the command, GPUs, driver and index."""
 _LONGEST_SHOWN = 80  # chosen: a refusal stays one sentence, whatever was typed
 LIMITS: tuple[Limit, ...] = ("python", "driver", "torch", "glibc", "companions")
-
-
-def usual_range(pythons: Sequence[str]) -> str:
-    """Return the usual ones of some Pythons: "3.10 to 3.14"."""
-    plain = [python for python in pythons if not python.endswith("t")]
-    if len(plain) == 1:
-        return plain[0]
-    return say("{first} to {last}", first=plain[0], last=plain[-1])
 
 
 class Card(Struct, frozen=True):

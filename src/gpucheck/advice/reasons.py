@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from gpucheck.advice.exclusions import driver_in_words
+from gpucheck.advice.exclusions import driver_in_words, lacking
 from gpucheck.advice.offers import (
     CHANNEL,
     Card,
@@ -27,12 +27,6 @@ _PLATFORMS = {
     "windows_aarch64": say("Windows on Arm"),
 }
 
-_CUDSS_PAGE = "https://developer.nvidia.com/cudss-downloads"
-_BROUGHT_BY = {
-    "libcudss.so.0": say("NVIDIA's cuDSS ({page})", page=_CUDSS_PAGE),
-    "libopenblas.so.0": say("libopenblas-dev with apt-get"),
-}
-"""What brings a library that JetPack lacks."""
 _NO_MODULES = say(
     "No driver serves all of these GPUs on Linux: some need the open kernel modules, others the "
     "proprietary ones, and only one kind can be loaded."
@@ -113,7 +107,7 @@ class Reasons:
                 version=self._offers.tables.version,
                 gpu=card,
             )
-            for card in _one_a_capability(self._situation.cards)
+            for card in one_a_capability(self._situation.cards)
             if not self._architectures.knows(card.capability)
         )
 
@@ -125,7 +119,7 @@ class Reasons:
         products = self._offers.tables.get(GpuProducts)
         boards = [
             card
-            for card in _one_a_capability(self._situation.cards)
+            for card in one_a_capability(self._situation.cards)
             if products.is_jetson(card.capability)
         ]
         found = [
@@ -218,7 +212,7 @@ class Reasons:
 
     def share_none(self) -> tuple[str, ...]:
         """Say that the GPUs have no build in common, and what each of them needs."""
-        cards = _one_a_capability(self._situation.cards)
+        cards = one_a_capability(self._situation.cards)
         return (
             say("No build of PyTorch has code for all of {gpus}.", gpus=self._cards()),
             *map(self._needs, cards),
@@ -233,7 +227,7 @@ class Reasons:
         """Say which GPUs the driver does not support; empty if it is known to, or if unknown."""
         if self._situation.driver_serves:
             return ()
-        cards = _one_a_capability(self._situation.cards)
+        cards = one_a_capability(self._situation.cards)
         undriven = tuple(sentence for card in cards if (sentence := self._undriven(card)))
         if undriven and not self._support.driving_all([card.capability for card in cards]):
             return self._by_no_branch(cards) or undriven
@@ -318,7 +312,7 @@ class Reasons:
                 gpu=card,
                 page=_UNIFIED_PAGE,
             )
-            for card in _one_a_capability(self._situation.cards)
+            for card in one_a_capability(self._situation.cards)
             if offer.cuda and offer not in self._offers.with_code_for(card.capability)
         ]
         found += lacking(offer)
@@ -335,7 +329,7 @@ class Reasons:
             row = table.release(chosen.package, chosen.version)
             below = [
                 str(card)
-                for card in _one_a_capability(self._situation.cards)
+                for card in one_a_capability(self._situation.cards)
                 if table.does_without_own_code(chosen.package, chosen.version, card.capability)
             ]
             if row is not None and below:
@@ -410,7 +404,7 @@ class Reasons:
     def code_ends(self, last: Offer, newest: Offer) -> str:
         """Say where the code for the GPUs ends."""
         return say_many(
-            len(_one_a_capability(self._situation.cards)),
+            len(one_a_capability(self._situation.cards)),
             "{gpus} needs a {build} build of torch {last} or older: no build of torch {newest} is "
             "known to have code for it.",
             "{gpus} need a {build} build of torch {last} or older: no build of torch {newest} is "
@@ -485,29 +479,7 @@ class Reasons:
 
     def _cards(self) -> str:
         """Return the GPUs, one of each compute capability."""
-        return listed([str(card) for card in _one_a_capability(self._situation.cards)])
-
-
-def lacking(offer: Offer) -> list[str]:
-    """Say which libraries a wheel for boards needs that their JetPack does not bring."""
-    return [
-        say(
-            "If torch then lacks {library}, install {package}.",
-            library=library,
-            package=_BROUGHT_BY.get(library, say("the package that has it")),
-        )
-        for library in offer.lacking
-    ]
-
-
-def left_out(offers: Offers, best: Offer, hidden: Collection[Card]) -> str:
-    """Say which of the hidden GPUs an offer leaves out because no build fits all GPUs."""
-    without = [card for card in hidden if best not in offers.with_code_for(card.capability)]
-    return say(
-        "No build fits all GPUs of this machine: this one leaves out {gpus}, which "
-        "CUDA_VISIBLE_DEVICES hides.",
-        gpus=listed([str(card) for card in _one_a_capability(without or hidden)]),
-    )
+        return listed([str(card) for card in one_a_capability(self._situation.cards)])
 
 
 def _unconfirmed(note: str) -> str:
@@ -516,7 +488,7 @@ def _unconfirmed(note: str) -> str:
     return say("The list of GPU code in this build is not fully confirmed.")
 
 
-def _one_a_capability(cards: Collection[Card]) -> list[Card]:
+def one_a_capability(cards: Collection[Card]) -> list[Card]:
     """Return the first GPU of each compute capability."""
     first: dict[str, Card] = {}
     for card in cards:

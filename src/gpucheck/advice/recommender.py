@@ -23,7 +23,8 @@ from gpucheck.advice.offers import (
     runs_on_glibc,
 )
 from gpucheck.advice.package_indexes import CondaOffers, names_its_build
-from gpucheck.advice.reasons import Reasons, left_out
+from gpucheck.advice.reasons import Reasons, one_a_capability
+from gpucheck.language import listed, say
 from gpucheck.tables import Tables
 from gpucheck.tables.versions import numbers
 
@@ -107,7 +108,7 @@ class Recommender:
         fits_seen = _Search(offers, seen).result()
         if fits_seen.best is None:
             return fits_seen
-        return replace(fits_seen, left_out=(left_out(offers, fits_seen.best, situation.hidden),))
+        return replace(fits_seen, left_out=(_left_out(offers, fits_seen.best, situation.hidden),))
 
     def offers(self, platform: str, channel: Channel = "pip") -> Offers:
         """Return the offers for a platform: wheels, or the builds of conda-forge."""
@@ -347,3 +348,13 @@ def _one_a_minor(fitting: list[Offer]) -> tuple[Offer, ...]:
         found.setdefault(numbers(offer.torch)[:2], offer)
     best = numbers(fitting[0].torch)
     return tuple(offer for minor, offer in found.items() if minor < best[:2])
+
+
+def _left_out(offers: Offers, best: Offer, hidden: Collection[Card]) -> str:
+    """Say which of the hidden GPUs an offer leaves out because no build fits all GPUs."""
+    without = [card for card in hidden if best not in offers.with_code_for(card.capability)]
+    return say(
+        "No build fits all GPUs of this machine: this one leaves out {gpus}, which "
+        "CUDA_VISIBLE_DEVICES hides.",
+        gpus=listed([str(card) for card in one_a_capability(without or hidden)]),
+    )

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from gpucheck.advice.offers import CHANNEL, usual_range
+from gpucheck.advice.exclusions import lacking, usual_range
+from gpucheck.advice.offers import CHANNEL
 from gpucheck.advice.package_indexes import PackageIndexes, names_its_build
 from gpucheck.advice.pip_requirement import companion_doubts, requirement
-from gpucheck.advice.reasons import lacking
 from gpucheck.advice.recommender import Offer, Recommendation, Recommender, Situation
 from gpucheck.advice.situations import MachineFacts, left_aside
 from gpucheck.advice.target_python import Python

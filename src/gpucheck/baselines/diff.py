@@ -14,9 +14,10 @@ from gpucheck.facts.system import System
 from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.language import in_series, say, say_many
 from gpucheck.output.layout import STATES, Page
+from gpucheck.output.machine_summary import driver_cuda, driver_release, gpu_names
 from gpucheck.output.redact import redact
 from gpucheck.output.report_blocks import with_colon
-from gpucheck.output.summary import driver_cuda, driver_release, gpu_names, headline
+from gpucheck.output.summary import headline
 from gpucheck.output.ticket_text import with_slug
 from gpucheck.output.words import (
     VERDICTS,

@@ -17,9 +17,10 @@ from gpucheck.facts.torch import Packages, TorchBuild
 from gpucheck.findings.form import Finding
 from gpucheck.language import in_series, say, say_many
 from gpucheck.output.layout import Page
+from gpucheck.output.machine_summary import driver_release, gpu_names
 from gpucheck.output.redact import redact
 from gpucheck.output.report_blocks import with_colon
-from gpucheck.output.summary import driver_release, gpu_names, headline
+from gpucheck.output.summary import headline
 from gpucheck.output.ticket_text import with_slug
 from gpucheck.output.words import VERDICTS, bracketed, clean, counted, shown
 from gpucheck.tables import Tables

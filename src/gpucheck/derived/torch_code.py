@@ -118,8 +118,8 @@ class TorchCode(Derived):
             UnknownFactError: the codes are unknown, or a GPU's capability beside PTX.
         """
         ptx = [code for code in self.codes() if code.startswith("compute_")]
-        judged = self.on_gpus()
-        return [one.gpu for one in judged if not ptx or not self._compiles(ptx, one.gpu)]
+        gpus = [judged.gpu for judged in self.on_gpus()]
+        return [gpu for gpu in gpus if not ptx or not self._compiles(ptx, gpu)]
 
     def _compiles(self, ptx: list[str], gpu: Gpu) -> bool:
         capability = known(gpu.compute_capability, gpu.facts[0])

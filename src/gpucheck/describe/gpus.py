@@ -1,9 +1,8 @@
 """The GPUs and the driver of a machine that the user describes."""
 
 from gpucheck.advice.situations import NamedFor, left_out_of_other, of_others, one_of_several
-from gpucheck.describe.capability import refuse_other_capability
 from gpucheck.describe.keys import Given, GivenError
-from gpucheck.describe.libraries import read_cuda_compat, refuse_other_kind
+from gpucheck.describe.libraries import read_cuda_compat, refuse_other_capability, refuse_other_kind
 from gpucheck.facts.base import Draft, Drafts
 from gpucheck.facts.driver import (
     CudaDriver,

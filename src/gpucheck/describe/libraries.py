@@ -9,12 +9,12 @@ from gpucheck.facts.driver import CudaDriver
 from gpucheck.facts.libraries import NOT_FOUND, LoadedLibrary, Loading, MissingLibrary
 from gpucheck.facts.system import System
 from gpucheck.facts.torch import NvidiaWheels, PinnedWheel, SharedLibrary, TorchBuild
-from gpucheck.language import in_series, say
+from gpucheck.language import any_of, in_series, say
 from gpucheck.tables import Tables
 from gpucheck.tables.cuda import CudaComponents, component_of
 from gpucheck.tables.cudnn import CudnnSublibraries
 from gpucheck.tables.driver import DriverBranches, ForwardCompat, GpuKind, kind_of
-from gpucheck.tables.gpus import GpuProducts
+from gpucheck.tables.gpus import GpuProducts, PciDevices, spellings
 from gpucheck.tables.packages import stem
 from gpucheck.tables.torch import TorchPins, TorchReleases
 from gpucheck.tables.versions import minor
@@ -323,3 +323,33 @@ def _needed(given: Given, drafts: Drafts, tables: Tables) -> str:
     if torch.get("built_for") != "cuda" or drafts.of(System).fields["os"] != "linux":
         return ""
     return tables.get(CudnnSublibraries).main(torch.get("cudnn") or "") or ""
+
+
+# Whether a capability can belong to the GPU whose name was given with it.
+
+
+def refuse_other_capability(name: str, capability: str, tables: Tables) -> None:
+    """Refuse a capability that no GPU of this name has, if all of them are known.
+
+    Raises:
+        GivenError: the tables have another capability for the name.
+    """
+    if not name:
+        return
+    products, devices = tables.get(GpuProducts), tables.get(PciDevices)
+    sold = {
+        known_capability
+        for known in spellings(name)
+        for known_capability in (*products.capabilities(known), *devices.capabilities_named(known))
+    }
+    if sold and not sold & {capability, None}:
+        right = any_of(sorted(known_capability for known_capability in sold if known_capability))
+        raise GivenError(
+            say(
+                "gpu={name} and compute_capability={capability} contradict each other: the tables "
+                "say {right} for this GPU.",
+                name=name,
+                capability=capability,
+                right=right,
+            )
+        )

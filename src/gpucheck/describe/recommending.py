@@ -304,7 +304,7 @@ class Recommending:
         self, situation: "Situation", missing: "tuple[Missing, ...]"
     ) -> "tuple[Recommendation, tuple[Missing, ...]]":
         """Return the answer, and which of the missing facts matter to it."""
-        from gpucheck.advice.offers import usual_range  # noqa: PLC0415
+        from gpucheck.advice.exclusions import usual_range  # noqa: PLC0415
         from gpucheck.advice.recommender import Recommender, SpecifierError  # noqa: PLC0415
 
         recommender = Recommender(self._tables)

@@ -58,10 +58,10 @@ class Asked:
         if executable != self.executable:
             return ""
         try:
-            said = self._read(seconds)
+            written = self._read(seconds)
         finally:
             self.end()  # with what it has left behind
-        _before, _mark, rest = said.partition(self._mark)
+        _before, _mark, rest = written.partition(self._mark)
         answer, mark, _after = rest.partition(self._mark)
         return answer.decode("utf-8", "replace") if mark else ""
 
@@ -73,15 +73,15 @@ class Asked:
         end = time.monotonic() + seconds
         poll = select.poll()
         poll.register(self._pipe, select.POLLIN)
-        said = b""
-        while said.count(self._mark) <= 1 and len(said) < _MOST:
+        written = b""
+        while written.count(self._mark) <= 1 and len(written) < _MOST:
             if not poll.poll(max(0.0, end - time.monotonic()) * 1000):
                 raise TimeoutError
             data = os.read(self._pipe, _CHUNK)
             if not data:
                 break
-            said += data
-        return said
+            written += data
+        return written
 
     def end(self) -> None:
         """Kill it with its process group, unless it has ended; nobody waits for it."""

@@ -7,7 +7,7 @@ import msgspec
 
 from gpucheck.engine import Report
 from gpucheck.facts import Facts
-from gpucheck.facts.driver import CudaDriver, Driver, Nvml, NvmlGpu
+from gpucheck.facts.driver import CudaDriver, Driver, NvidiaSmi, Nvml, NvmlGpu
 from gpucheck.facts.libraries import CudaLibraries, CudaLibrary, Toolkits
 from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.selftests import SelfTests
@@ -18,7 +18,6 @@ from gpucheck.findings import all_rules
 from gpucheck.findings.form import Area as Name
 from gpucheck.findings.form import Finding
 from gpucheck.language import in_series, phrase, say, say_many
-from gpucheck.output.summary import driver_cuda, driver_release, gpu_names, is_by_compat
 from gpucheck.output.words import (
     bracketed,
     clean,
@@ -26,6 +25,7 @@ from gpucheck.output.words import (
     in_line,
     in_parts,
     listing,
+    product_named,
     shown,
     size,
     without_status,
@@ -378,3 +378,59 @@ def _name_and_kernel(system: System) -> tuple[str, str]:
 
 def _why(section: Facts, field: str) -> str:
     return without_status(section.problem(field), 160)
+
+
+# The GPUs and the driver in a few words.
+
+_COMPAT_REFUSED = 804
+"""The result of ``cuInit`` if the GPU does not support the loaded cuda-compat library."""
+
+
+def gpu_names(snapshot: Snapshot) -> list[str]:
+    """Return the names of the GPUs that a CUDA program sees, otherwise of all GPUs."""
+    cuda = snapshot.get(CudaDriver)
+    if cuda.init_code == 0 and cuda.devices:
+        return [device.device_name or "NVIDIA GPU" for device in cuda.devices]
+    nvml = snapshot.get(Nvml).gpus
+    if nvml:
+        return [gpu.device_name or "NVIDIA GPU" for gpu in nvml]
+    pci = snapshot.get(Pci)
+    if pci.gpus:
+        return [
+            product_named(gpu.product)
+            if gpu.product
+            else say("NVIDIA device {id}", id=gpu.device_id or "?")
+            for gpu in pci.gpus
+        ]
+    if pci.jetson_gpu:
+        return [say("the GPU of a Jetson")]
+    return list(snapshot.get(NvidiaSmi).gpu_names or [])
+
+
+def driver_release(snapshot: Snapshot) -> str:
+    """Return the release of the running driver, "" if unknown."""
+    return (
+        snapshot.get(Nvml).driver_release
+        or snapshot.get(Driver).module_release
+        or snapshot.get(NvidiaSmi).driver_release
+        or ""
+    )
+
+
+def driver_cuda(snapshot: Snapshot) -> str:
+    """Return the CUDA version that the driver reports, "" if it does not.
+
+    With a cuda-compat library that CUDA refuses, it is the version of that library: it says nothing
+    about the driver.
+    """
+    loaded = snapshot.get(CudaDriver)
+    if loaded.init_code == _COMPAT_REFUSED:
+        return ""
+    return loaded.cuda or snapshot.get(Nvml).cuda or snapshot.get(NvidiaSmi).cuda or ""
+
+
+def is_by_compat(snapshot: Snapshot) -> bool:
+    """Whether a cuda-compat library, and not the driver's own, supports the reported CUDA."""
+    loaded = snapshot.get(CudaDriver)
+    has_compat = "compat" in (loaded.library or "").split("/")
+    return bool(loaded.cuda) and loaded.cuda == driver_cuda(snapshot) and has_compat

@@ -7,7 +7,7 @@ from gpucheck.derived.gpus import is_passed_on
 from gpucheck.engine import Report
 from gpucheck.engine.report import trailer
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.driver import CudaDriver, Driver, NvidiaSmi, Nvml
+from gpucheck.facts.driver import CudaDriver, NvidiaSmi, Nvml
 from gpucheck.facts.request import Pasted, Recorded, Request
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
@@ -17,13 +17,13 @@ from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding, Outcome
 from gpucheck.language import in_series, in_their_words, in_turn, phrase, say, say_many, spoken
 from gpucheck.output import selftest_lines
+from gpucheck.output.machine_summary import driver_cuda, driver_release, gpu_names, is_by_compat
 from gpucheck.output.words import (
     VERDICTS,
     bracketed,
     clean,
     counted,
     headed,
-    product_named,
     term,
     without_status,
 )
@@ -33,8 +33,6 @@ _FROM_NVML = (0, 18)
 """Codes of ``nvmlInit`` that need an answer of the kernel module: 18 is its other release."""
 _FROM_CUDA = (0, 802, 803, 804)
 """The same of ``cuInit``: fabric not ready, another release, cuda-compat refused."""
-_COMPAT_REFUSED = 804
-"""The result of ``cuInit`` if the GPU does not support the loaded cuda-compat library."""
 _WHAT_IS_OPEN = {
     "Is there an NVIDIA GPU?": say("whether there is an NVIDIA GPU"),
     "Does a working driver serve the GPU?": say("whether a working driver serves the GPU"),
@@ -294,56 +292,6 @@ def _also_has_torch(path: str, chosen: str, torch: str | None) -> str:
         "{python} has torch {version} as well; to look at it: gpucheck --python {path}",
         python=python, version=clean(torch), path=path,
     )  # fmt: skip
-
-
-def gpu_names(snapshot: Snapshot) -> list[str]:
-    """Return the names of the GPUs that a CUDA program sees, otherwise of all GPUs."""
-    cuda = snapshot.get(CudaDriver)
-    if cuda.init_code == 0 and cuda.devices:
-        return [device.device_name or "NVIDIA GPU" for device in cuda.devices]
-    nvml = snapshot.get(Nvml).gpus
-    if nvml:
-        return [gpu.device_name or "NVIDIA GPU" for gpu in nvml]
-    pci = snapshot.get(Pci)
-    if pci.gpus:
-        return [
-            product_named(gpu.product)
-            if gpu.product
-            else say("NVIDIA device {id}", id=gpu.device_id or "?")
-            for gpu in pci.gpus
-        ]
-    if pci.jetson_gpu:
-        return [say("the GPU of a Jetson")]
-    return list(snapshot.get(NvidiaSmi).gpu_names or [])
-
-
-def driver_release(snapshot: Snapshot) -> str:
-    """Return the release of the running driver, "" if unknown."""
-    return (
-        snapshot.get(Nvml).driver_release
-        or snapshot.get(Driver).module_release
-        or snapshot.get(NvidiaSmi).driver_release
-        or ""
-    )
-
-
-def driver_cuda(snapshot: Snapshot) -> str:
-    """Return the CUDA version that the driver reports, "" if it does not.
-
-    With a cuda-compat library that CUDA refuses, it is the version of that library: it says nothing
-    about the driver.
-    """
-    loaded = snapshot.get(CudaDriver)
-    if loaded.init_code == _COMPAT_REFUSED:
-        return ""
-    return loaded.cuda or snapshot.get(Nvml).cuda or snapshot.get(NvidiaSmi).cuda or ""
-
-
-def is_by_compat(snapshot: Snapshot) -> bool:
-    """Whether a cuda-compat library, and not the driver's own, supports the reported CUDA."""
-    loaded = snapshot.get(CudaDriver)
-    has_compat = "compat" in (loaded.library or "").split("/")
-    return bool(loaded.cuda) and loaded.cuda == driver_cuda(snapshot) and has_compat
 
 
 def _with_more(words: str, causes: Sequence[Finding]) -> str:

@@ -23,12 +23,10 @@ from gpucheck.output import report_blocks
 from gpucheck.output.blocks import Commands, Items, Words
 from gpucheck.output.gpu_table import STYLES, GpuTable, gpu_table, of_node
 from gpucheck.output.layout import STATES, Page
-from gpucheck.output.machine_summary import areas
+from gpucheck.output.machine_summary import areas, driver_release, gpu_names
 from gpucheck.output.report_blocks import next_step, steps
 from gpucheck.output.selftest_lines import left_out, lines_of, loaded_otherwise, measured
 from gpucheck.output.summary import (
-    driver_release,
-    gpu_names,
     headline,
     open_questions,
     recorded,
