@@ -67,7 +67,8 @@ _ABOVE = 2
 _LITERALS = (
     "cuda", "gpu", "graphics card", "显卡", "cpu", "oom", "out of memory", "显存", "install",
     "hang", "hung", "stuck", "freez", "froze", "_perf", "busbw", "bus bandwidth",
-    "no space left on device", "already in use", "卡", "挂起", "timeout", "timed out", "times out", "time out", "超时",
+    "no space left on device", "already in use", "卡", "挂起", "timeout", "timed out", "times out",
+    "time out", "超时",
     "安装", "装不上",
 )  # fmt: skip
 # Chinese marks end a sentence without a blank behind them. A comma, too: who asks what to do may
