@@ -1,11 +1,13 @@
 """A pytest plugin: every test has one tier, by its marker; a test without one is ``fast``."""
 
 import ast
+import functools
 import gc
 import os
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -18,13 +20,15 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Use no workers for a few tests, which they only delay, nor for those that share a cluster.
 
     For the others use one more than there are processors: many tests wait for a process, a
-    deadline or a socket, about a quarter of the time of all.
+    deadline or a socket, about a quarter of the time of all. Of the fast ones alone that wait at
+    sockets, many stand together, so two more.
     """
     few = config.args_source is pytest.Config.ArgsSource.ARGS or config.option.finding
     if few or config.option.markexpr in ("gate", "gpu"):
         return 0
     is_known = hasattr(os, "sched_getaffinity")  # on Linux
-    return 1 + (len(os.sched_getaffinity(0)) if is_known else os.cpu_count() or 1)
+    more = 2 if config.option.markexpr == "fast" else 1
+    return more + (len(os.sched_getaffinity(0)) if is_known else os.cpu_count() or 1)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -58,6 +62,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not tiers:
             item.add_marker("fast")
         item.user_properties.append(("tier", tiers[0] if tiers else "fast"))
+    # Workers begin at different places of the list. What a test knows of the machines it keeps for
+    # the next test of its process, so those that ask for it stand together.
+    items.sort(key=lambda item: not _asks_the_machines(item))
+
+
+def _asks_the_machines(item: pytest.Item) -> bool:
+    """Whether the module of a test uses the reports of the machines, or makes its own of them."""
+    module = getattr(item, "module", None)
+    return module is not None and _uses_machines(module)
+
+
+@functools.cache
+def _uses_machines(module: ModuleType) -> bool:
+    names = {getattr(value, "__module__", None) for value in vars(module).values()}
+    return "test_machines" in vars(module) or "test_machines" in names
 
 
 def pytest_collection() -> None:

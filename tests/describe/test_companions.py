@@ -209,3 +209,12 @@ def test_an_unknown_package_is_refused(name: str) -> None:
     done = run("recommend", "--gpu", "T4", "--with", name)
     assert done.exit_code == 2
     assert "--with knows torchvision" in done.stderr
+
+
+def test_a_python_for_which_a_pinned_package_has_no_wheel() -> None:
+    """SGLang requires outlines_core 0.1.26, which has no wheel for Python 3.13."""
+    where = ("--os", "linux", "--arch", "x86_64", "--gpu", "RTX 4090", "--driver", "580")
+    fits = run("recommend", *where, "--with", "sglang", "--python-version", "3.12")
+    assert "sglang==0.5.23" in fits.stdout
+    refused = run("recommend", *where, "--with", "sglang", "--python-version", "3.13")
+    assert "sglang==" not in refused.stdout

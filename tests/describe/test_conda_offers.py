@@ -79,6 +79,22 @@ def test_a_companion_that_conda_forge_has_for_an_older_torch() -> None:
     assert older.endswith("pytorch-gpu=2.10.0 cuda-version=13.0 torchvision torchaudio")
 
 
+def test_a_driver_too_old_for_cuda_12_gets_a_build_for_cuda_11() -> None:
+    box = ("--gpu", "GTX 1080", "--driver", "470", "--os", "linux", "--python-version", "3.10")
+    (command,) = recommended(*box, "--with", "torchvision,torchaudio")["commands"]
+    assert command.endswith("pytorch-gpu=2.5.1 cuda-version=11.8 torchvision torchaudio")
+
+
+def test_a_companion_is_of_the_build_not_only_of_the_release() -> None:
+    """conda-forge's torchvision for Windows and CUDA 12 needs CUDA 12.9 until PyTorch 2.13."""
+    box = ("--driver", "580", "--os", "windows", "--python-version", "3.12", "--torch", "2.12")
+    words = [*box, "--with", "torchvision"]
+    (turing,) = recommended("--gpu", "RTX 2080", *words)["commands"]
+    assert turing.endswith("pytorch-gpu=2.12.0 cuda-version=13.0 torchvision")
+    pascal = recommended("--gpu", "GTX 1080", *words)
+    assert not any("cuda-version=12.8 torchvision" in line for line in pascal["commands"])
+
+
 def test_a_package_of_pip_alone_is_installed_by_pip() -> None:
     box = ("--gpu", "RTX 4090", "--driver", "580", "--os", "linux", "--python-version", "3.12")
     found = recommended(*box, "--with", "vllm")
@@ -123,7 +139,7 @@ def test_a_gpu_for_which_there_is_no_wheel_gets_the_build_of_conda_forge() -> No
 @each(
     ("arch", "gpu", "driver", "words"),
     [
-        ("x86_64", "3.5", "470.256.02", "No build of conda-forge, from PyTorch 2.5 on"),
+        ("x86_64", "3.5", "470.256.02", "No build of conda-forge, from PyTorch 2.1 on"),
         ("aarch64", "7.5", "470.256.02", "but none that fits the driver"),
     ],
 )

@@ -326,7 +326,7 @@ def test_every_need_of_the_real_probes_is_filled_by_one() -> None:
     filled = {probe.section for probe in all_probes()}
     assert all(probe.sections <= {*filled, Request} for probe in all_probes())
     assert len(filled) == len(all_probes())
-    assert set(lanes(all_probes())) >= {"target", "files", "interpreter"}
+    assert set(lanes(all_probes())) >= {"target", "files", "packages"}
 
 
 def test_a_skipped_probe_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from forged_messages import LEAVES, deputies, deputys_verdict, forged, roll, sur
 from meeting_support import judged
 from memory_store import MemoryStore
 
+from gpucheck.cluster import meeting
 from gpucheck.cluster.launcher import TaskPlace
 from gpucheck.cluster.meeting import DeputyDesk, FoundDeputy, Meeting, Standby, choose
 from gpucheck.cluster.model import TaskFacts
@@ -278,7 +279,11 @@ LIES = [
 
 
 @pytest.mark.parametrize("number", range(len(LIES)))
-def test_a_deputy_that_says_anything_else_is_not_believed(deputy: Deputy, number: int) -> None:
+def test_a_deputy_that_says_anything_else_is_not_believed(
+    deputy: Deputy, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(meeting, "_WINDOW", 0.5)  # "null" is no verdict yet: it is waited for
+    monkeypatch.setattr(meeting, "_PATIENCE", 0.5)
     deputy.store.put(messages.VERDICT.name, LIES[number])
     found = meet(deputy.port, "unreachable")
     assert found.verdict is None

@@ -176,6 +176,8 @@ def test_extensions(tables: Tables) -> None:
     assert table.newest_for_cuda("onnxruntime-gpu", "12", "3.11.9") == "1.26.0"
     assert table.newest_for_cuda("onnxruntime-gpu", "12", "3.10.12") == "1.23.2"
     assert table.newest_for_cuda("onnxruntime-gpu", "13", "3.10.12") is None
+    assert table.newest_for_cuda("onnxruntime-gpu", "12", "3.9.19") == "1.19.2"
+    assert table.newest_for_cuda("onnxruntime-gpu", "11", "3.13.1") is None
     assert table.newest_for_cuda("onnxruntime-gpu", "14") is None
     assert table.newest_for_cuda("tensorrt", "11") is None
     assert table.serves_gpu("flash-attn", "2.8.3", "7.5") is False
@@ -197,6 +199,14 @@ def test_wheels_of_extensions(tables: Tables) -> None:
     assert table.wheels("torch-scatter", "2.15.0", "cu132") is None
     assert table.wheels("numpy", "2.3.1", "cu121") is None
     assert table.wheels("torch-scatter", "junk", "cu121") is None
+    assert table.wheels("mmcv", "2.4.1", "cu121", "windows") is None
+    assert table.wheels("mmcv", "2.4.1", "cu121", "linux_x86_64") == table.wheels(
+        "mmcv", "2.4.1", "cu121"
+    )
+    assert some(table.wheels("mmcv", "2.3.1", "cu121", "windows")).endswith("torch2.3/index.html")
+    assert table.wheels("mmcv", "1.12.1", "cu102", "windows") is None
+    assert table.wheels("pyg-lib", "2.2.2", "cu121", "windows") is None
+    assert table.wheels("torch-scatter", "2.2.2", "cu121", "windows") is not None
 
 
 @each(
@@ -271,14 +281,16 @@ def test_addresses_of_builds(tables: Tables) -> None:
 
 def test_wheels_for_jetson(tables: Tables) -> None:
     table = tables.get(JetsonWheels)
-    assert [row.torch for row in table.for_l4t("36.4.3")] == ["2.8.0"]
+    assert [row.torch for row in table.for_l4t("36.4.3")] == ["2.5.0", "2.8.0"]
     assert [row.torch for row in table.for_l4t("36.4")] == ["2.5.0", "2.6.0", "2.8.0"]
     assert [row.torch for row in table.for_l4t("32.7.1")] == ["1.9.0", "1.10.0", "1.11.0"]
     assert [row.torch for row in table.for_l4t("32.4.3")] == ["1.9.0", "1.10.0"]
     assert table.for_l4t("32.3.1") == (), "these wheels are for CUDA 10.2, which it lacks"
     assert [row.torch for row in table.for_l4t("35.1.0")] == ["1.11.0", "1.12.0", "1.13.0"]
     assert "1.12.0" not in [row.torch for row in table.for_l4t("35.3.1")]
-    assert [row.torch for row in table.for_l4t("36.3.0")] == ["2.4.0"]
+    assert [row.torch for row in table.for_l4t("36.3.0")] == ["2.3.0", "2.4.0"]
+    assert [row.torch for row in table.for_l4t("36.4.4")] == ["2.8.0"]
+    assert [row.torch for row in table.for_l4t("36.4.2")] == ["2.5.0", "2.8.0"]
     assert table.for_l4t("R36") == ()
 
 

@@ -28,7 +28,10 @@ def test_limits(tables: Tables) -> None:
         ("13.5", "615", None),
         ("13.2", "610", "not-compatible"),
         ("12.4", "570", "not-compatible"),
-        ("12.4", "550", None),
+        ("12.4", "550", "not-applicable"),
+        ("12.3", "550", "not-compatible"),
+        ("13.0", "550", "compatible"),
+        ("13.2", "550", None),
         ("12.8", "550", "compatible"),
         ("12.8", "525", None),
         ("12.4", "470", "compatible"),
@@ -45,10 +48,10 @@ def test_packages_on_branches(tables: Tables, cuda: str, branch: str, expected: 
 def test_the_package_for_a_cuda(tables: Tables) -> None:
     table = tables.get(ForwardCompat)
     assert table.newest_cuda("535") == "13.4"
-    assert table.newest_cuda("550") == "12.8"
-    assert table.newest_cuda("450") == "11.8"
+    assert table.newest_cuda("550") == "13.1"
+    assert table.newest_cuda("450") == "12.1"
     assert table.newest_cuda("530") is None
-    assert table.package_for("12.1", "470") == "cuda-compat-12-4"
+    assert table.package_for("12.1", "470") == "cuda-compat-12-1"
     assert table.package_for("12.8", "535") == "cuda-compat-12-8"
     assert table.package_for("13.3", "580") == "cuda-compat-13-3"
     assert table.package_for("12.8", "580") is None

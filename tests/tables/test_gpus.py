@@ -156,7 +156,10 @@ def test_jetpack(tables: Tables) -> None:
     assert some(table.of_l4t("32.7.1")).cuda == "10.2"
     assert some(table.of_l4t("35.4.1")).cuda == "11.4"
     assert some(table.of_l4t("36.3.0")).cuda == "12.2"
-    assert some(table.of_l4t("36.2.0")).cuda is None
+    assert some(table.of_l4t("36.2.0")).cuda == "12.2"
+    assert some(table.of_l4t("36.4.2")).cuda == "12.6"
+    assert some(table.of_l4t("38.2")).jetpack == "7.0"
+    assert some(table.of_l4t("38.4")).devices == "Thor"
     assert some(table.of_l4t("35.4.1")).jetpack == "5.1.2"
     assert some(table.of_l4t("36.4.4")).jetpack == "6.2.1"
     assert some(table.of_l4t("39.2.1")).jetpack == "7.2.1"
@@ -166,7 +169,8 @@ def test_jetpack(tables: Tables) -> None:
     assert table.first_with("99.0") is None
     assert some(table.of_l4t("32.1.0")).cuda == "10.0"
     assert some(table.of_l4t("32.3.1")).cuda == "10.0"
-    assert some(table.of_l4t("32.4.2")).cuda is None, "no row of its own"
+    assert some(table.of_l4t("32.4.2")).cuda == "10.2"
+    assert some(table.of_l4t("32.5.9")).cuda is None, "no row of its own"
     assert some(table.of_l4t("32.4.4")).cuda == "10.2"
     assert table.of_l4t("36.9.9") is None
     assert table.of_l4t("R36") is None

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpucheck import triage
+from gpucheck.facts.claims import Confidence
 from gpucheck.facts.request import Lead, Pasted
 from gpucheck.facts.snapshot import decode
 from gpucheck.language import speaking
@@ -14,6 +15,7 @@ from gpucheck.output import ticket_text
 from gpucheck.tables import Tables, tables_dir
 from gpucheck.ticket import judge, prose_reader
 from gpucheck.ticket.judge import judge_saved
+from gpucheck.ticket.ticket_reply import reply
 
 # Nothing in it is a message of a program.
 IN_WORDS = (
@@ -71,18 +73,42 @@ def test_leads_are_the_likeliest_first_and_at_most_three() -> None:
     assert shares == sorted(shares, reverse=True)
 
 
-def test_an_undecided_text_shows_what_it_resembles_and_stays_unknown() -> None:
+def test_a_text_in_words_that_nearly_always_mean_one_fault_has_a_possible_cause() -> None:
     report = triage(IN_WORDS)
-    assert report.verdict == "unknown"
-    assert report.root_causes == ()
-    leads = report.snapshot.get(Pasted).leads or []
-    assert leads[0].cause == "container-no-gpu"
+    assert (report.verdict, report.root_causes) == ("broken", ("container-no-gpu",))
+    assert report.causes[0].confidence is Confidence.POSSIBLE
+    assert report.open_questions == ()
     page = ticket_text.render(report)
-    assert "No line shows it, but by its wording the text may be about" in page
-    assert "[container-no-gpu]: " in page
+    assert "By its wording, the text is about this: the container has no access" in page
+    assert "No line shows it. Ask for the output of `python -m" in page
     assert report.as_line("1")["leads"][0]["cause"] == "container-no-gpu"
     with speaking("zh"):
         assert "从措辞看" in ticket_text.render(report)
+    answer = reply(report)
+    assert "no line shows it: the container has no access to the GPU (`container-no-gpu`)" in answer
+    assert "Please send the complete output of:" in answer
+
+
+def test_an_undecided_text_shows_what_it_resembles_and_stays_unknown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(judge, "_NAMED", 1.1)
+    report = triage(IN_WORDS)
+    assert (report.verdict, report.root_causes) == ("unknown", ())
+    page = ticket_text.render(report)
+    assert "No line shows it, but by its wording the text may be about" in page
+    assert "[container-no-gpu]: " in page
+
+
+def test_a_cause_that_is_only_possible_has_others_beside_it() -> None:
+    report = triage(
+        "Why? My script ends with\nCUDA error: no kernel image is available for execution"
+    )
+    assert report.causes[0].confidence is Confidence.POSSIBLE
+    page = ticket_text.render(report)
+    assert "No line shows it, but by its wording the text may also be about" in page
+    others = [lead.cause for lead in report.snapshot.get(Pasted).leads or ()]
+    assert set(others) - set(report.root_causes)
 
 
 def test_what_a_rule_decides_is_not_read_by_its_wording(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +131,7 @@ def test_a_saved_report_says_the_same_again() -> None:
     report = triage(IN_WORDS)
     saved = decode(json.dumps(report.as_json()).encode())
     again = judge_saved(saved, Tables(tables_dir(None)))
-    assert again.verdict == "unknown"
+    assert again.root_causes == report.root_causes == ("container-no-gpu",)
     assert again.snapshot.get(Pasted).leads == report.snapshot.get(Pasted).leads
 
 

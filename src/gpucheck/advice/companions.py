@@ -82,7 +82,7 @@ class Companions:
             if pin is not None:
                 yield Companion(package=name, version=pin.specifier.lstrip("=~"))
             return
-        index = self._extensions.wheels(name, offer.torch, offer.build)
+        index = self._extensions.wheels(name, offer.torch, offer.build, offer.platform)
         # PyTorch Geometric makes no wheels for ARM servers and for Python without a GIL.
         if index is not None and offer.platform != "linux_aarch64" and not _is_free(situation):
             yield Companion(package=name, index=index)

@@ -8,8 +8,10 @@ from gpucheck.advice.package_indexes import PackageIndexes
 from gpucheck.advice.target_python import Python
 from gpucheck.derived import Derived, Gpu, Gpus
 from gpucheck.derived.extensions import BuildTools, CompiledPackage
+from gpucheck.derived.wheels import wheel_platform
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Fix, or_else
+from gpucheck.facts.system import System
 from gpucheck.facts.torch import Packages, TorchBuild
 from gpucheck.language import in_turn, listed, say
 from gpucheck.tables.companions import Extensions as ExtensionTable
@@ -32,6 +34,7 @@ class ExtensionFixes(Derived):
         tools: BuildTools,
         releases: TorchReleases,
         indexes: PackageIndexes,
+        system: System,
     ) -> None:
         self._torch = torch
         self._packages = packages
@@ -42,6 +45,7 @@ class ExtensionFixes(Derived):
         self._tools = tools
         self._releases = releases
         self._indexes = indexes
+        self._system = system
 
     def refit(self, found: CompiledPackage) -> Fix:
         """Return the fix that adapts a package to the installed torch."""
@@ -83,7 +87,7 @@ class ExtensionFixes(Derived):
     def _compile_again(self, found: CompiledPackage, torch: str) -> Fix:
         """Return the fix for an extension without metadata, which was compiled where it lies."""
         file = next(file.extension.file or "" for file in (*found.files, *found.foreign))
-        text = say(
+        text: str = say(
             "Recompile {package} ({file}) against torch {torch}. Delete the folder build beside "
             "its setup.py first.",
             package=found.name,
@@ -306,7 +310,8 @@ class ExtensionFixes(Derived):
 
     def _made_for_torch(self, package: str, version: str, torch: str) -> Fix | None:
         """Return the release, or the index of wheels, that the tables have for this torch."""
-        index = self._table.wheels(package, torch, self._build())
+        platform = wheel_platform(self._system)
+        index = self._table.wheels(package, torch, self._build(), platform)
         if index is not None:
             words = ["--no-deps", package, "--find-links", index]
             text = say(

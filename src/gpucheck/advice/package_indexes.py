@@ -164,7 +164,12 @@ class CondaOffers(Offers):
     def without_companions(self, offer: Offer, situation: Situation) -> tuple[str, ...]:
         """Return which packages of a situation conda-forge does not have for an offer."""
         rows = self.tables.get(CondaBuilds).of_platform(self.platform)
-        has = {name for r in rows if offer.torch in r.releases for name in r.companions}
+        has = {
+            name
+            for row in rows
+            if offer.torch in row.releases and offer.build in (row.build, "cpu")
+            for name in row.companions
+        }
         return tuple(
             package
             for package in situation.companions

@@ -227,8 +227,13 @@ def gpucheck() -> None:
     """
 
 
-def main(args: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line; any internal error becomes one sentence, never a traceback."""
+def main(args: Sequence[str] | None = None, *, ready: Callable[[], None] | None = None) -> NoReturn:
+    """Run the command line; any internal error becomes one sentence, never a traceback.
+
+    Args:
+        args: the words; None for those of this process.
+        ready: called once a signal is sure to be followed by a cleanup.
+    """
     if _WINDOWS:
         from gpucheck.machine.windows import no_error_dialogs  # noqa: PLC0415
 
@@ -236,10 +241,10 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     _open_closed_streams()
     _let_every_character_through()
     with _leaving_on_signals():
-        _run(args)
+        _run(args, ready)
 
 
-def _run(args: Sequence[str] | None) -> NoReturn:
+def _run(args: Sequence[str] | None, ready: Callable[[], None] | None) -> NoReturn:
     from gpucheck.tables import TablesError  # noqa: PLC0415
 
     speak(_language_asked_for(sys.argv[1:] if args is None else args))
@@ -248,6 +253,8 @@ def _run(args: Sequence[str] | None) -> NoReturn:
 
         in_language(gpucheck)
     try:
+        if ready is not None:
+            ready()
         status = gpucheck.main(
             args=None if args is None else [*args],  # `list` may be the module of that command
             prog_name="gpucheck",

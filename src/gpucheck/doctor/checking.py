@@ -69,13 +69,18 @@ def collect(  # what a collector takes
     Raises:
         RefusedError: the interpreter that the user named cannot be asked.
     """
-    from gpucheck.doctor.collector import Collector  # noqa: PLC0415
+    from gpucheck.doctor.beginning import taken_over  # noqa: PLC0415
+    from gpucheck.doctor.collector import USUAL_SECONDS, Collector  # noqa: PLC0415
     from gpucheck.machine.target import refusal  # noqa: PLC0415
 
-    if why := refusal(host, target):
-        raise RefusedError(printable(why, limit=LONGEST_REFUSAL))
-    listener.accepted(host, target)
+    as_usual = not skip and timeout == USUAL_SECONDS
+    begun = taken_over(host, tables, target, request, as_usual=as_usual)
     try:
+        if begun is not None:
+            return begun.go_on(listener.waits, meanwhile)
+        if why := refusal(host, target):
+            raise RefusedError(printable(why, limit=LONGEST_REFUSAL))
+        listener.accepted(host, target)
         return Collector(
             host,
             tables,

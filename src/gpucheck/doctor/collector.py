@@ -23,19 +23,24 @@ if TYPE_CHECKING:  # a check of this machine reads and writes no recording
     from gpucheck.machine import RecordedHost
     from gpucheck.machine.record_folder import Failed
 
+USUAL_SECONDS = 120.0
+"""The time limit of a check without ``--timeout`` (docs/architecture.md, 1.1)."""
 LONGEST = 30.0
 """No probe ends later than this after the start, in seconds: deadlines do not add up."""
 _TICK = 0.25  # seconds; how often progress is shown, and a late child is looked at
 _PAUSE = 0.001
 """Seconds for which the children are not heard while something else is done."""
 _LAST_WORD = 1.0  # seconds; chosen: to say that nothing was asked takes milliseconds
-_LANES_OF_THE_MACHINE = ("files", "driver", "nvml", "cuda_driver")
+_LANES_WITHOUT_DRIVER = {
+    **dict.fromkeys(("files", "driver", "nvml", "cuda_driver"), "machine"), "packages": "target",
+}  # fmt: skip
+"""A fork takes longer than most probes, and each child imports what it needs for itself."""
 _DRIVER_SIGNS = (
     "/proc/driver/nvidia", "/sys/module/nvidia", "/dev/nvidiactl", "/dev/dxg", "/dev/nvmap",
     "/dev/nvhost-ctrl",
 )  # fmt: skip
-_FIRST = "interpreter"
-"""This lane starts another process, for which most others wait. Of these, the longest is first."""
+_FIRST = "target"
+"""The probes of this lane take longest, and most others wait for its first one."""
 
 _NOTES: tuple[Literal["sources", "problems"], ...] = ("sources", "problems")
 _VALUE: Literal["value"] = "value"
@@ -189,7 +194,7 @@ class Collector:
         *,
         wish: TargetWish,
         request: Request,
-        timeout: float = 120.0,
+        timeout: float = USUAL_SECONDS,
         skip: Sequence[str] = (),
         progress: Progress | None = None,
         meanwhile: Iterable[object] = (),
@@ -209,6 +214,29 @@ class Collector:
         self._under_way: dict[str, list[Probe]] = {}
         self._runs: list[ProbeRun] = []
         self._log: list[dict[str, Any]] = []
+        self._children = Children(latest=self._end)
+        self._is_begun = False
+
+    def begin(self) -> None:
+        """Start the first probes on this machine; :meth:`collect` goes on with them."""
+        self._is_begun = True
+        self._choose_probes()
+        self._launch_ready(self._children)
+
+    def is_for(self, tables: Tables, wish: TargetWish, request: Request) -> bool:
+        """Whether it collects for this wish and request, with the same tables."""
+        same = self._tables.version == tables.version
+        return same and self._wish == wish and self._request == request
+
+    def go_on(self, progress: Progress | None, meanwhile: Iterable[object]) -> Collected:
+        """Collect what was begun before anybody could listen."""
+        self._progress = progress
+        self._meanwhile = meanwhile
+        return self.collect()
+
+    def stop(self) -> None:
+        """Kill the children."""
+        self._children.stop()
 
     def collect(self) -> Collected:
         """Run every probe and return the results. A probe can never make it raise."""
@@ -283,10 +311,10 @@ class Collector:
         self._sections[SelfTests] = found or SelfTests(problems={"*": why})
 
     def _run_children(self) -> None:
-        children = Children(latest=self._end)
+        children = self._children
         try:
-            self._choose_probes()
-            self._launch_ready(children)
+            if not self._is_begun:
+                self.begin()
             heard = time.monotonic()
             for _ in self._meanwhile:
                 if time.monotonic() > heard + _PAUSE:
@@ -316,9 +344,9 @@ class Collector:
             self._launch(children, lane, ready[lane])
 
     def _lane(self, probe: Probe) -> str:
-        """Return the lane of a probe; without a driver, nothing on the machine can hang in one."""
+        """Return the lane of a probe; without a driver nothing can hang in one, so fewer do."""
         own = probe.lane or probe.name
-        return "machine" if self._without_driver and own in _LANES_OF_THE_MACHINE else own
+        return _LANES_WITHOUT_DRIVER.get(own, own) if self._without_driver else own
 
     def _launch(self, children: Children, name: str, probes: Sequence[Probe]) -> None:
         self._under_way[name] = list(probes)

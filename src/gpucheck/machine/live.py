@@ -137,11 +137,13 @@ class LiveHost(Host):
         def read() -> bytes:
             handle = os.open(self._at(path), _READ)
             try:
-                if stat_module.S_ISFIFO(os.fstat(handle).st_mode):
+                seen = os.fstat(handle)
+                if stat_module.S_ISFIFO(seen.st_mode):
                     raise OSError(errno.EINVAL, say("not a regular file"))
                 parts: list[bytes] = []
                 left = limit
-                while left > 0 and (part := _next_part(handle, left, first=not parts)):
+                size = max(_PART, seen.st_size + 1)  # in one piece, and room to see its end
+                while left > 0 and (part := _next_part(handle, min(left, size), first=not parts)):
                     parts.append(part)
                     left -= len(part)
                 return b"".join(parts)
@@ -371,7 +373,7 @@ class LiveHost(Host):
         return done or "/"
 
 
-def _next_part(handle: int, left: int, *, first: bool) -> bytes:
+def _next_part(handle: int, most: int, *, first: bool) -> bytes:
     """Read the next part; b"" at the end.
 
     The kernel's log returns one message per call, EPIPE if messages were lost, EINVAL if the next
@@ -379,7 +381,7 @@ def _next_part(handle: int, left: int, *, first: bool) -> bytes:
     """
     for _ in range(_MOST_GAPS):
         try:
-            return os.read(handle, min(left, _PART))
+            return os.read(handle, most)
         except BrokenPipeError:
             continue
         except BlockingIOError:

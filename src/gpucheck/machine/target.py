@@ -13,7 +13,7 @@ A recorded machine stores the outcome in ``worker.json``::
 ``answer`` has the fields of :class:`Description`; everything except ``status`` may be left out.
 """
 # Links are not resolved: an environment may consist of a link.
-# ruff: noqa: PTH118, PTH119, PTH120
+# ruff: noqa: PTH119, PTH120
 
 import os
 
@@ -22,14 +22,13 @@ import msgspec
 from gpucheck.facts import Answer, builtins
 from gpucheck.facts.torch import Locked, Status
 from gpucheck.language import say
-from gpucheck.machine import Host, LiveHost
+from gpucheck.machine import Host, LiveHost, ahead
 from gpucheck.machine.candidates import Candidate, TargetWish, choose, with_other_prefix
 from gpucheck.machine.process_end import exit_status
 
 ASK_LIMIT = 8.0
 """Seconds that the target interpreter may take to describe itself."""
 
-_SCRIPT = os.path.join(os.path.dirname(os.path.dirname(__file__)), "worker", "describe.py")
 _MESSAGE_LIMIT = 300  # chosen: the last line of a traceback fits; it becomes part of a sentence
 _HOME = "PYTHONHOME"
 _SHIM_START = 400
@@ -182,15 +181,15 @@ def ask(host: Host, executable: str, limit: float = ASK_LIMIT) -> TargetReply:
     """Run ``worker/describe.py`` in the interpreter for at most ``limit`` seconds."""
     mark = os.urandom(12).hex()
     host.stage(f"running {executable}")
-    ran = host.run([executable, _SCRIPT, mark], timeout=limit, mark=mark)
+    try:
+        if ahead.asked is not None and (text := ahead.asked.answer(executable, limit)):
+            return _understood(executable, text)
+    except TimeoutError:
+        return _late(executable, limit)
+    ran = host.run([executable, ahead.SCRIPT, mark], timeout=limit, mark=mark)
     if ran.value is None:
         if "in time" in ran.problem:
-            detail = say(
-                "{executable} gave no answer within {limit:.0f} s",
-                executable=executable,
-                limit=limit,
-            )
-            return TargetReply(status="timed-out", detail=detail)
+            return _late(executable, limit)
         detail = say(
             "{executable} could not be started: {problem}",
             executable=executable,
@@ -221,6 +220,13 @@ def ask(host: Host, executable: str, limit: float = ASK_LIMIT) -> TargetReply:
         return TargetReply(status="exit-status", detail=_with_last_line(detail, printed))
     detail = say("{executable} ended without an answer", executable=executable)
     return TargetReply(status="no-answer", detail=_with_last_line(detail, printed))
+
+
+def _late(executable: str, limit: float) -> TargetReply:
+    detail = say(
+        "{executable} gave no answer within {limit:.0f} s", executable=executable, limit=limit
+    )
+    return TargetReply(status="timed-out", detail=detail)
 
 
 def _understood(executable: str, text: str) -> TargetReply:

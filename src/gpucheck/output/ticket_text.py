@@ -11,7 +11,7 @@ from gpucheck.facts.driver import CudaDriver
 from gpucheck.facts.request import Pasted, Taken
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Evidence, Finding
-from gpucheck.language import in_series, in_turn, listed, say, say_many
+from gpucheck.language import Sentence, in_series, in_turn, listed, say, say_many
 from gpucheck.output.blocks import Box, Items, Quoted, Words, more_about
 from gpucheck.output.layout import STATES, Page
 from gpucheck.output.public import public
@@ -31,8 +31,6 @@ _SETTLE = (
 """The facts that decide whether a text without a cause is called healthy, or is left open."""
 _NEWER = "newer-than-tables"
 """The one finding of no severity that a text is told: it says why the rest may be wrong."""
-RESEMBLED = say("No line shows it, but by its wording the text may be about")
-"""Above what the second reader found."""
 
 
 def render(
@@ -79,14 +77,25 @@ def render(
 
 def _resembled(page: Page, report: Report) -> None:
     if found := leads(report):
-        page.heading(RESEMBLED)
+        page.heading(resembled(report))
         page.write([Items(tuple(found))])
 
 
+def resembled(report: Report) -> Sentence:
+    """Return the words above what the second reader found."""
+    if report.root_causes:
+        return say("No line shows it, but by its wording the text may also be about")
+    return say("No line shows it, but by its wording the text may be about")
+
+
 def leads(report: Report) -> list[str]:
-    """Return what the wording of a text without a cause resembles, with how often."""
-    found = report.snapshot.get(Pasted).leads if report.verdict == "unknown" else None
-    names = [(_named(lead.cause or ""), round(100 * (lead.share or 0))) for lead in found or ()]
+    """Return what else the wording of a text without a sure cause resembles, with how often."""
+    found = report.snapshot.get(Pasted).leads if report.verdict != "healthy" else None
+    names = [
+        (_named(lead.cause or ""), round(100 * (lead.share or 0)))
+        for lead in found or ()
+        if lead.cause not in report.root_causes
+    ]
     return [
         say("{cause}: {percent} of 100 such texts", cause=name, percent=percent)
         for name, percent in names

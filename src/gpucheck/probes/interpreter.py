@@ -12,6 +12,7 @@ from gpucheck.machine.target import Description, Target
 from gpucheck.probes.reading.torch_files import version_facts
 
 DEADLINE = 10.0  # seconds to ask the target (docs/architecture.md, 1.5)
+LANE = "target"
 
 _OF_TORCH = frozenset((
     "argparse", "ast", "asyncio", "base64", "bisect", "bz2", "calendar", "collections",

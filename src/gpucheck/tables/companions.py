@@ -137,9 +137,10 @@ class ExtensionRow(Row, frozen=True, tag_field="kind", tag="release"):
     ("12" is all of 12, "12.0+" this and newer), `capability_from` the lowest compute capability.
     `own_code_from` is the lowest for which it has kernels of its own, where it works with torch's
     on older GPUs.
-    `platforms`, `python` and `glibc` are those of its wheels on PyPI: a row without platforms says
-    too little to recommend its release. `from_source`: PyPI has the source, whose setup needs the
-    installed torch. `requires` are its requirements of other packages that pin what others pin.
+    `platforms`, `python` and `glibc` are those of its wheels on PyPI, and of the wheels of what it
+    pins: a row without platforms says too little to recommend its release. `from_source`: PyPI has
+    the source, whose setup needs the installed torch. `requires` are its requirements of other
+    packages that pin what others pin.
     `pypi_build` is the build of torch for which the wheel on PyPI was compiled, and
     `torch_index_builds` those that PyTorch's own index has a wheel for; `named_by_build`: the
     version there says so (0.16.0+cu126), and that of PyPI has no such part. A release whose wheels
@@ -186,13 +187,15 @@ class ExtensionRow(Row, frozen=True, tag_field="kind", tag="release"):
 class ExtensionWheelsRow(Row, frozen=True, tag_field="kind", tag="wheels"):
     """The wheels of a project for each torch: the index for a minor release, and its builds.
 
-    `address` contains {build} as a placeholder for the build ("cu121").
+    `address` contains {build} as a placeholder for the build ("cu121"). A row without `platforms`
+    is for all that the project makes wheels for.
     """
 
     packages: tuple[Project, ...]
     torch: VersionText
     builds: tuple[Build, ...]
     address: Address
+    platforms: tuple[Platform, ...] = ()
 
 
 class ExtensionSourceBuildRow(Row, frozen=True, tag_field="kind", tag="source-build"):
@@ -289,11 +292,18 @@ class Extensions(Table, frozen=True):
         first = capability_numbers(row.own_code_from) if row is not None else None
         return first is not None and device is not None and device >= first
 
-    def wheels(self, package: str, torch: str, build: str) -> str | None:
-        """Return the address (for `--find-links`) of a package's wheels for a torch build."""
+    def wheels(
+        self, package: str, torch: str, build: str, platform: str | None = None
+    ) -> str | None:
+        """Return the address (for `--find-links`) of a package's wheels for a torch build.
+
+        Where the platform is unknown, any will do.
+        """
         version, plain = released(torch), _plain(package)
         for row in self.rows:
             if not isinstance(row, ExtensionWheelsRow) or version is None:
+                continue
+            if platform is not None and row.platforms and platform not in row.platforms:
                 continue
             if numbers(row.torch) == version[:2] and build in row.builds and plain in row.packages:
                 return row.address.replace("{build}", build)

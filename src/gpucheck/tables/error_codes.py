@@ -173,11 +173,15 @@ Impact = Literal["", "none", "slower-link", "gpu-stalls", "with-fatal", "broken-
 - ``broken-link``: a bad contact, or the other end was reset or switched off.
 - ``heat``: the switch or a module of it is too hot.
 """
-Recovery = Literal["", "none", "routing", "jobs", "reset-all", "contacts", "cooling", "restart"]
+Recovery = Literal[
+    "", "none", "routing", "guest", "reset", "reset-all", "contacts", "cooling", "restart"
+]
 """What the guide advises.
 
 - ``routing``: look at the partitions that the Fabric Manager was given.
-- ``jobs``: start the programs, or the guest, again.
+- ``guest``: restart the virtual machine.
+- ``reset``: reset the GPU behind the port and those that work with it; behind a port that joins two
+  NVSwitches all GPUs and NVSwitches.
 - ``reset-all``: reset all GPUs and NVSwitches together.
 - ``contacts``: look at the contacts of the link, unless its other end was reset.
 - ``restart``: restart the machine.

@@ -8,12 +8,12 @@ import msgspec
 from gpucheck.advice.launchers import launcher_in
 from gpucheck.engine import CheckResult, sections_behind
 from gpucheck.facts import Section
-from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.request import Failed, Pasted, Sign, Taken
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot, all_sections
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Check, Claim, Hit, Outcome, Weight
-from gpucheck.language import say
+from gpucheck.language import Sentence, say
 from gpucheck.log_patterns import form
 from gpucheck.log_patterns.form import MessageFix, Strength
 from gpucheck.log_patterns.loading import all_messages
@@ -21,6 +21,7 @@ from gpucheck.log_patterns.matcher import Match
 from gpucheck.log_patterns.roles import role_of
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.tables import Tables
+from gpucheck.ticket.complaints import asked_about
 from gpucheck.ticket.exceptions import quote, unlogged
 from gpucheck.ticket.failure import About, Failure, finding_of
 from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
@@ -296,7 +297,7 @@ def claims_of(matches: Sequence[Match], pasted: Pasted, *, on_windows: bool) -> 
     Of an exception's own words and those of a message, the message's come first where it knows
     what to do.
     """
-    of_messages = _of_messages(matches, on_windows=on_windows)
+    of_messages = [*_of_messages(matches, on_windows=on_windows), *_of_wording(pasted)]
     failed = _of_failure(pasted, on_windows=on_windows)
     knows = {match.slug for match in matches if match.message.fixes}
     return (
@@ -336,6 +337,28 @@ def _of_failure(pasted: Pasted, *, on_windows: bool) -> list[Claim]:
         confidence=Confidence.LIKELY if is_sure else Confidence.POSSIBLE,
     )
     return [Claim(slug=slug, hit=hit, weight=Weight(0))]
+
+
+def _of_wording(pasted: Pasted) -> list[Claim]:
+    """Return what the wording of a text claims where no line shows a cause: it asks for one."""
+    rule = all_rules().get(pasted.by_wording or "")
+    if rule is None:
+        return []
+    hit = Hit(
+        headline=say("By its wording, the text is about this: {what}", what=rule.title),
+        evidence=("pasted.leads.0.share",),
+        fixes=(_ask(asked_about(pasted)),),
+        severity=Severity.ERROR,
+        confidence=Confidence.POSSIBLE,
+    )
+    return [Claim(slug=rule.slug, hit=hit, weight=Weight(0))]
+
+
+def _ask(wanted: str) -> Fix:
+    """Return what to do about a cause that no line shows; ``wanted`` is a sentence or a command."""
+    if not isinstance(wanted, Sentence):
+        wanted = say("the output of `{command}`", command=wanted)
+    return Fix(text=say("No line shows it. Ask for {what}.", what=wanted), verify="")
 
 
 def _as_printed(failure: Failed) -> str:

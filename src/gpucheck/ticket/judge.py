@@ -15,9 +15,9 @@ from gpucheck.engine import (
     judge_machine,
     make_report,
 )
-from gpucheck.facts.claims import Severity
+from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.driver import CudaDriver, Nvml
-from gpucheck.facts.request import Pasted
+from gpucheck.facts.request import Lead, Pasted
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import System
 from gpucheck.facts.torch import TorchBuild
@@ -43,7 +43,7 @@ from gpucheck.ticket.complaints import (
     only_asks,
     states_something,
 )
-from gpucheck.ticket.failure import owner_of
+from gpucheck.ticket.failure import accuses, owner_of
 from gpucheck.ticket.given import Given
 from gpucheck.ticket.intake import Intake, unwrapped
 from gpucheck.ticket.own_report import as_line
@@ -56,6 +56,8 @@ _DOUBT, _DOUBT_BESIDE_FACTS = (0.5, 0.3), (0.8, 0.5)
 """Chosen: the share of faults among texts in such words from which one is not called healthy though
 no line shows a fault: where programs alone print something or a person only asks, and where a
 person states something. docs/evidence.md has what other shares miss and doubt."""
+_NAMED = 0.4
+"""Chosen: the share from which a lead is a possible cause; docs/evidence.md: how many are right."""
 _FIRST_USE = 'python -c "import torch; torch.cuda.init()"'
 """It prints why CUDA does not start, where is_available says only that it does not."""
 
@@ -99,13 +101,14 @@ def judge(text: Text, tables: Tables) -> Report:
         report = next(
             (joined_report for joined_report in again if _names_more(joined_report, report)), report
         )
-    return report if report.root_causes else _with_leads(report, reading, tables)
+    is_named = any(cause.confidence is not Confidence.POSSIBLE for cause in report.causes)
+    return report if is_named else _with_leads(report, reading, tables)
 
 
 def _with_leads(report: Report, reading: Reading, tables: Tables) -> Report:
-    """Return a report without a cause with what the wording of its text resembles."""
+    """Return a report without a sure cause with what the wording of its text resembles."""
     pasted = report.snapshot.get(Pasted)
-    is_open = report.verdict == "unknown"
+    is_open = report.verdict != "healthy"
     settled = pasted.failure or pasted.ended_well or pasted.cuda_available
     if pasted.own_verdict is not None or (not is_open and (settled or only_asks(reading.text))):
         return report
@@ -114,10 +117,19 @@ def _with_leads(report: Report, reading: Reading, tables: Tables) -> Report:
         return report
     sources = {**pasted.sources, "leads": say("the wording of the text")}
     pasted = msgspec.structs.replace(pasted, leads=leads, sources=sources)
+    # Not where programs alone speak: they mention many a fault that they do not have.
+    if report.verdict == "unknown" and _names(leads[0]) and somebody_speaks(reading.text.lines):
+        sources["by_wording"] = sources["leads"]
+        pasted = msgspec.structs.replace(pasted, by_wording=leads[0].cause)
     snapshot = report.snapshot.with_section(pasted)
-    if is_open:  # leads add nothing to a judgement that is open already
+    if is_open and not pasted.by_wording:  # leads add nothing to a judgement that is open already
         return msgspec.structs.replace(report, snapshot=snapshot)
     return judge_saved(snapshot, tables)
+
+
+def _names(lead: Lead) -> bool:
+    """Whether so many texts in such words are about a fault that it is a possible cause."""
+    return (lead.share or 0) >= _NAMED and accuses(lead.cause or "")
 
 
 def _doubt(reading: Reading) -> float:
@@ -178,6 +190,8 @@ def _open_questions(
     pasted = snapshot.get(Pasted)
     shows = pasted.tells or pasted.ended_well or pasted.cut_off
     fails = pasted.failure is not None or pasted.gpu_error is not None
+    if pasted.by_wording:
+        return ()
     if not recognised and not fails and (pasted.complaint or not shows):
         return (
             _question(

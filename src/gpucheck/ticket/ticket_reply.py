@@ -83,6 +83,13 @@ def _if_not(report: Report) -> list[str]:
 
 def _cause(report: Report) -> list[str]:
     first, *others = report.causes
+    if report.snapshot.get(Pasted).by_wording == first.slug:
+        what = all_rules()[first.slug].title
+        words = say(
+            "By its wording, your report is about this, but no line shows it: {cause} ({finding}).",
+            cause=what, finding=first.slug,
+        )  # fmt: skip
+        return [_as_code(words, first), *_asked(_to_send(first, report))]
     quoted = list(dict.fromkeys(where(evidence) for evidence in first.evidence if evidence.source))[
         :_QUOTED
     ]
@@ -98,6 +105,12 @@ def _cause(report: Report) -> list[str]:
         parts.append(_as_code(also, other))
     send = _to_send(first, report)
     return [*parts, spoken(_OTHERWISE), block(send)] if send else parts
+
+
+def _asked(send: tuple[str, ...]) -> list[str]:
+    if not send:
+        return [escaped(say("Please send {what}.", what=RUN))]
+    return [spoken(_SEND), block(send)]
 
 
 def _sentence(finding: Finding) -> Sentence:

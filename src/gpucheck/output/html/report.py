@@ -224,7 +224,7 @@ def _questions(report: Report) -> Element | None:
 
 def _leads(report: Report) -> Element | None:
     found = ticket_text.leads(report)
-    return section("leads", ticket_text.RESEMBLED, items(found)) if found else None
+    return section("leads", ticket_text.resembled(report), items(found)) if found else None
 
 
 def _settling(report: Report) -> Element | None:

@@ -2,6 +2,7 @@
 
 import functools
 import re
+from collections.abc import Iterator
 
 import msgspec
 
@@ -20,7 +21,8 @@ _OF_METADATA = ("Metadata-Version:", "Name:", "Version:", "Requires-Dist:")
 _RECORD_LIMIT = 8 * 1024 * 1024
 """torch's own RECORD has 1.5 MB."""
 _LIBRARY = re.compile(r"\.(?:so(?:\.[0-9.]{1,40})?|dll|pyd)\Z")
-_ENDINGS = (".so", ".dll", ".pyd")
+_ENDING = re.compile(r"\.(?:so|dll|pyd)")
+"""One search for the three, which takes a quarter of the time of one for each."""
 _MOST_LIBRARIES = 2000  # chosen: of one wheel; torch's own has some dozens
 
 
@@ -117,7 +119,7 @@ def _libraries(text: str) -> list[tuple[list[str], int, str]]:
     Lines without a size are left out.
     """
     found = []
-    for line in _lines_with(text, _ENDINGS):
+    for line in dict.fromkeys(_lines_with(text, _ENDING)):
         fields = line.rstrip("\r").rsplit(",", 2)
         size = whole_number(fields[2]) if len(fields) == 3 else None  # noqa: PLR2004  # path, hash, size
         if size is None:
@@ -128,17 +130,14 @@ def _libraries(text: str) -> list[tuple[list[str], int, str]]:
     return found
 
 
-def _lines_with(text: str, literals: tuple[str, ...]) -> list[str]:
-    """Return the lines that contain one of the literals: about a hundred of torch's 15,000."""
-    found: dict[str, None] = {}
-    for literal in literals:
-        at = text.find(literal)
-        while at >= 0:
-            end = text.find("\n", at)
-            end = end if end >= 0 else len(text)
-            found[text[text.rfind("\n", 0, at) + 1 : end]] = None
-            at = text.find(literal, end)
-    return list(found)
+def _lines_with(text: str, ending: re.Pattern[str]) -> Iterator[str]:
+    """Yield the lines in which an ending occurs: about a hundred of torch's 15,000."""
+    found = ending.search(text)
+    while found is not None:
+        end = text.find("\n", found.end())
+        end = end if end >= 0 else len(text)
+        yield text[text.rfind("\n", 0, found.start()) + 1 : end]
+        found = ending.search(text, end)
 
 
 def damage(host: Host, path: str, size: int) -> State:
