@@ -51,6 +51,7 @@ def test_what_an_exception_is_about(message: str, about: About) -> None:
         traceback("RuntimeError: Engine core initialization failed. See root cause above."),
         traceback("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: train.py"),
         traceback("subprocess.CalledProcessError: Command returned non-zero exit status 1."),
+        traceback("RuntimeError: Error building extension 'fused_adam'"),
         traceback("asyncio.exceptions.CancelledError: cancelled"),
         traceback("requests.exceptions.ConnectionError: refused"),
     ],

@@ -29,10 +29,13 @@ CASES = {
         "RuntimeError: nvrtc: error: invalid value for --gpu-architecture (-arch)\n" + WORKS,
         "nvrtc: error: failed to load builtins for compute_120.",
         "Assertion `false && \"computeCapability > 90 not supported\"' failed. RTX 5080",
+        ("If you want to use the NVIDIA GeForce RTX 5080 GPU with PyTorch, please check the "
+        "instructions at https://pytorch.org/get-started/locally/"),
     ),
     "toolkit-gpu-unsupported": (
         "clang: error: unsupported CUDA gpu architecture: sm_120",
         "nvcc fatal   : Unsupported gpu architecture 'compute_90a'",
+        "jax: ptxas does not support CC 8.9",
     ),
     "extension-gpu-unsupported": (
         "RuntimeError: Expected is_sm90 || is_sm8x to be true, but got false. flash-attn",
@@ -66,17 +69,53 @@ CASES = {
         ("Failed to load custom C++ ops. Running on CPU mode Only!\nNameError: name '_C' is not "
         "defined"),
         "Detected that PyTorch and torch_cluster were compiled with different CUDA versions.",
+        ('  File "/opt/transformer_engine/pytorch/__init__.py", line 22, in _load_library\n'
+        "StopIteration"),
     ),
+    "torch-import-broken": (
+        ("    from torch._C import *\nImportError: /opt/lib/python3.9/site-packages/torch/_C.so: "
+        "undefined symbol: _ZN4thpp10THCSTensorIlEC1E"),
+        "Forge will not run: loading fbgemm.dll (WinError: 126)",
+    ),
+    "torch-mixed-install": (
+        ("ImportError: ~/.local/lib/python3.9/site-packages/torch/lib/libcaffe2.so: undefined "
+        "symbol: _ZTIN3c1010TensorImplE"),
+    ),
+    "torch-cpu-only": (
+        "AssertionError: torch not compiled with cuda",
+        ">> Using device_type cpu\nGPU: cuda, RTX 2070",
+    ),
+    "torch-companion-mismatch": (
+        (r"CPU: registered at C:\work\pytorch\vision\torchvision\csrc\ops\cpu\nms_kernel.cpp:112 "
+        "[kernel]"),
+    ),
+    "cudnn-missing": (
+        "Could not load library libcudnn_ops_infer.so.8:cannot open shared object file",
+        ("The third-party dynamic library (cudnn64_8.dll) that Paddle depends on is not configured "
+        "correctly. (error code is 126)"),
+        "RuntimeError: (PreconditionNotMet) Cannot load cudnn shared library.",
+        r'nvidia\cudnn\bin\cudnn_cnn64_9.dll" or one of its dependencies. paddle, GPU',
+    ),
+    "cudnn-version-mismatch": (
+        "ImportError: torch/_C.so: undefined symbol: cudnnSetConvolutionGroupCount",
+        (r'[WinError 127] Error loading "C:\nvidia\cudnn\bin\cudnn_adv_infer64_8.dll" or one of '
+        "its dependencies."),
+    ),
+    "cudnn-runtime-failure": ("FAILED_PRECONDITION: DNN library initialization failed.",),
     "toolkit-torch-mismatch": (
         ("AssertionError: PyTorch is built with CUDA version: 11.7.\nThe current running CUDA "
         "version is: 10.2.89"),
         "Your version of CUDA is 12.0 while PyTorch was compiled with CUDA 11.7.",
     ),
     "toolkit-missing": (
+        "jaxlib: FAILED_PRECONDITION: INTERNAL: Couldn't invoke ptxas --version",
+        ("apex: python setup.py egg_info did not run successfully.\n"
+        '  File "/tmp/pip/setup.py", line 24, in get_cuda_bare_metal_version'),
         "CMake Error at CMakeDetermineCUDACompiler.cmake:180: Failed to find nvcc.",
         OF_A_REPORT + "ninja: build stopped: subcommand failed.",
     ),
     "compiler-missing": (
+        "torch: UserWarning: Error checking\ncompiler version for cl: [WinError 2] not found",
         "gcc: fatal error: cannot execute 'cc1plus': execvp: No such file or directory",
         "error: command 'x86_64-linux-gnu-g++' failed: No such file or directory",
         "FileNotFoundError: [Errno 2] No such file or directory: 'ninja'",
@@ -113,17 +152,25 @@ CASES = {
         "unable to mmap 1024 bytes from file <m.safetensors>: Cannot allocate memory (12)",
         "train.service: Failed with result 'oom-kill'.",
         "Your session crashed after using all available RAM.",
+        "Loading checkpoint shards:  62%|######    | 5/8 [00:10<00:06,  2.22s/it]Killed",
+        "torch: RuntimeError: DataLoader worker (pid(s) 4242) exited unexpectedly",
+        ("torch, Worker exit type: SYSTEM_ERROR Worker exit detail: Worker exits unexpectedly. The "
+        "worker may have exceeded K8s pod memory limits."),
     ),
     "shm-too-small": (
         ("unable to allocate shared memory(shm) for file </torch_1_2_3>: No space left on device "
         "(28)"),
         "torch: OSError: [Errno 28] No space left on device: '/dev/shm/sem.mp'",
+        "node1:4707:5232 [2] NCCL INFO transport/shm.cc:101 -> 2",
     ),
     "kernel-module-not-loaded": (
         "Could not resolve Linux kernel version\nnvidia-device-plugin-x  0/1  CrashLoopBackOff",
         "nvidia-driver-ctr: Error: Unable to find a match: kernel-headers-4.18.0-305.el8.x86_64",
         "FATAL: failed to install elfutils packages. RHEL entitlement may be improperly deployed.",
         "nvidia: E: Unable to locate package linux-headers-5.15.0-1023-aws",
+        "Building DKMS module 'nvidia-580.142' for kernel-6.1.0_1... FAILED!",
+        "DKMS module 'nvidia-367.35' failed to build, please check /var/lib/dkms for errors",
+        "GPU driver validator: unable to load kernel module nvidia-modeset.",
     ),
     "driver-dropped-gpu": (
         "NVRM: Open nvidia.ko is only ready for use on Data Center GPUs.",
@@ -131,12 +178,21 @@ CASES = {
     "driver-too-old": (
         ("This container was built for NVIDIA Driver Release 535.54 or later, but\n"
         "  version 470.82 was detected and compatibility mode is UNAVAILABLE."),
+        "Compiling a model says that the driver version is too low: 470.82, TensorRT.",
+    ),
+    "container-cuda-requirement": (
+        "nvidia-container-cli: requirement error: unsatisfied condition: cuda >= 9.0",
     ),
     "container-no-gpu": (
         "failed to discover GPU vendor from CDI: no known GPU vendor found",
         ("no healthy devices present; cannot allocate unhealthy devices nvidia.com/gpu, which is "
         "unexpected"),
         "nvidia-device-plugin: No devices found. Waiting indefinitely.",
+        "nvidia-container-cli.real: initialization error: driver error: failed to process request",
+        ("error running hook #1: error running hook: exit status 1, stdout: , stderr: level=info "
+        'msg="Symlinking /merged/usr/lib/aarch64-linux-gnu/nvidia/libfoo.so"'),
+        "nvidia.runtime: true\nlxc box ERROR conf.c:lxc_setup:4129 - Failed to run mount hooks",
+        "unknown flag: --gpus",
     ),
     "mig-misconfigured": ("nvidia-container-cli: device error: MIG-1a2b/5/0: unknown device",),
     "fabric-manager-down": (
@@ -144,13 +200,34 @@ CASES = {
         "RuntimeError: No accelerator (CUDA, XPU, HPU, NPU, MPS) is available.\n"
         "Please support this newer driver stack."),
     ),
-    "gpu-hardware-fault": ("RuntimeError: CUDA error: hardware stack error",),
+    "gpu-hardware-fault": (
+        "RuntimeError: CUDA error: hardware stack error",
+        "NVRM: GPU 0000:98:00.0: RmInitAdapter failed! (0x62:0x65:1792)",
+        "nvidia-smi: No devices were found\nunexpected WPR2 already up / RmInitAdapter failed!",
+    ),
+    "nccl-p2p-broken": (
+        ("NotImplementedError: Using RTX 4000 series doesn't support faster communication "
+        "broadband via P2P or IB."),
+    ),
+    "rendezvous-failed": (
+        ('  File "/opt/torch/distributed/rendezvous.py", line 143, in _env_rendezvous_handler\n'
+        "    store = TCPStore(master_addr, master_port, start_daemon)\n"
+        "ValueError: host not found: Name or service not known"),
+        "torch.distributed.DistNetworkError: Unknown error",
+    ),
+    "wsl-driver-problem": (
+        "nvidia-container-cli: initialization error: WSL environment detected but no adapters we",
+        ("In WSL, nvidia-smi has failed because it couldn't communicate with the NVIDIA driver. "
+        "Make sure that the latest NVIDIA driver is installed."),
+    ),
     "nccl-network-interface": ("gloo: ifa != nullptr. Unable to find interface for: 10.0.0.9",),
     "nccl-version-mismatch": ("NCCL WARN Bootstrap : mismatched versions",),
     "nccl-infiniband": ("NCCL WARN NET/OFI Request 0x7f completed with error. RC: 5.",),
     "torch-python-unsupported": (NOT_IN_CONDA,),
     "driver-missing": (
         NO_GPU_HERE + "my RTX 3060 is in the machine",
+        "WARNING: Could not find any NVIDIA libraries on this host!\nNo GPU is detected.",
+        "ldd torch/_nvrtc.so\n\tlibcuda.so.1 => not found",
         "RuntimeError: Found no NVIDIA driver on your system. RTX 3060",
     ),
     "torch-missing": (
@@ -185,6 +262,16 @@ NOTHING = {
     "a symbol that is there": "GLIBCXX_3.4.30 is found in conda; torch 2.6.0",
     "Ray's setting": WORKS + "Please make the memory usage threshold of Ray configurable.",
     "a container that ended well": WORKS + '"OOMKilled": false',
+    "NCCL without its reason": "RuntimeError: NCCL Error 1: unhandled cuda error",
+    "a shell variable of Slurm": "#SBATCH --nodes=2 --gpus-per-node=4, in a container",
+    "Secure Boot is off": "nouveau and secure boot are off. Which driver for an RTX 3090?",
+    "CUDA_HOME is set": WORKS
+    + "No CUDA runtime is found, using CUDA_HOME='/usr/local/cuda'\nerror",
+    "TorchScript without torchvision": "Unknown builtin op: torchvision::nms.\nCould not find any "
+    "similar ops to torchvision::nms. This op may not be currently supported in TorchScript.",
+    "memory of tiny-cuda-nn": WORKS + "cuMemGetInfo(&free, &total) is read",
+    "another board": "Ascend: the CUDA available: False. 多卡会卡住",
+    "a list of changes": "加上 CUDA 显存不足的明确提示。",
     "a kernel of another size": WORKS + "Expected x.is_cuda() to be true, but got false.",
 }
 ONLY_TORCH_PRINTS = {

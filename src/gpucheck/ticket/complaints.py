@@ -34,8 +34,8 @@ _SEEN = (
 _RANKS = r"(?:\bnodes?\b|\branks?\b|rendez ?-?vous|多机|多卡|节点)"
 _TIMES_OUT = r"(?:\btime[sd]? ?out\b|超时)"
 _OF_RANKS = (
-    r"(?:nccl|_perf\b|all.?reduce|\bnodes?\b|\bhosts?\b|\branks?\b|\bgpus\b|多机|多卡|节点).{0,40}?"
-    r"(?:\bhangs?\b|\bhung\b|\bstuck\b|卡住|卡死|挂起)"
+    r"(?:nccl|_perf\b|all.?reduce|\bnodes?\b|\bhosts?\b|\branks?\b|\bgpus\b|\bcards\b|多机|多卡|节点).{0,40}?"
+    r"(?:\bhangs?\b|\bhung\b|\bstuck\b|\bfreez|\bfroze|卡住|卡死|挂起)|_perf\b.{0,24}?\bfails?\b"
     rf"|{_RANKS}.{{0,40}}?{_TIMES_OUT}|{_TIMES_OUT}.{{0,40}}?{_RANKS}"
 )
 # What is not seen and who does not see it, in either order, within 24 characters: farther apart
@@ -47,7 +47,9 @@ _COMPLAINT = re.compile(
     r"|\bcpu instead\b|\b(?:only|instead)\b.{0,12}?\b(?:us(?:es?|ing)|on|of)\b.{0,12}?\b[cg]pu\b"
     r"|\b(?:switch(?:es|ed)?|f[ae]lls?|goes|revert(?:s|ed)?) (?:back )?(?:on)?to (?:the )?cpu\b"
     r"|\b(?:then|now|still) (?:uses?|using|runs? on|running on) (?:the )?cpu\b"
-    r"|\bfound (?:the )?cpu\b"
+    r"|\bfound (?:the )?cpu\b|\bit(?:'s| is) using (?:the )?cpu\b|\bthere is no cuda\b"
+    r"|\bno space left on device\b|\baddress (?:is )?already in use\b"
+    r"|\bbus ?(?:bw|bandwidth)\b.{0,24}?\b(?:low|half|between)\b"
     r"|n.?t (?:buil[dt]|compiled) with.{0,12}?\b(?:cuda|gpu)\b"
     r"|(?:只|默认).{0,8}?用.{0,4}?cpu|用.{0,4}?cpu.{0,4}?而不是"
     r"|(?:fail|error|cannot|can.?t|unable|(?<!no )problem|trouble|无法|失败).{0,24}?"
@@ -64,7 +66,9 @@ _ABOVE = 2
 """Lines, chosen: above a picture stands what it shows, with an empty line between."""
 _LITERALS = (
     "cuda", "gpu", "graphics card", "显卡", "cpu", "oom", "out of memory", "显存", "install",
-    "hang", "hung", "stuck", "卡", "挂起", "timeout", "timed out", "times out", "time out", "超时",
+    "hang", "hung", "stuck", "freez", "froze", "_perf", "busbw", "bus bandwidth",
+    "no space left on device", "already in use", "卡", "挂起", "timeout", "timed out", "times out",
+    "time out", "超时",
     "安装", "装不上",
 )  # fmt: skip
 # Chinese marks end a sentence without a blank behind them. A comma, too: who asks what to do may

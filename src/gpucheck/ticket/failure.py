@@ -170,7 +170,7 @@ _SAID_AFTER = (
     r"returned non-zero exit status|worker failed with error|encountered a previous error",
     r"failed core proc|workers? proc\w{0,10} (?:died|initialization failed)|worker died",
     r"error in model execution \(input dumped|an error occurred in child process",
-    r"caught exception$|leaked semaphore|error compiling objects for extension",
+    r"caught exception$|leaked semaphore|error (?:compiling objects for|building) extension",
     r"dataloader worker \(pid\(s\) [\d, ]{1,200}\) exited unexpectedly",
 )
 """What programs say when something else of them failed."""

@@ -44,6 +44,17 @@ def test_a_release_in_a_sentence(text: str) -> None:
     assert version(f"Here it is {text}, on a server.") == "2.0.1"
 
 
+@each("line", ["- 2.7.1+cu128", "2.7.1+cu128", "`2.7.1+cu128`"])
+def test_a_line_that_is_only_a_release_with_its_cuda(line: str) -> None:
+    assert version(f"RTX 2060\n{line}\n") == "2.7.1+cu128"
+    assert version(f"{line}\n2.6.0+cu124\n") is None  # which of them runs is open
+
+
+@each("line", ["0.22.1+cu128", "flash_attn 2.7.1+cu128", "2.7.1+cu128.whl"])
+def test_a_release_of_something_else(line: str) -> None:
+    assert version(f"RTX 2060\n{line}\n") is None
+
+
 @each(
     ("command", "installer"),
     [

@@ -43,6 +43,8 @@ _TORCH = re.compile(
     r"(\d\.\d{1,2}(?:\.\d{1,2})?(?:[+-](?:cu\d{2,3}|cpu|rocm[\d.]{1,5}))?)(?!\w|\.\w|-\w)",
     _FLAGS,
 )
+_ALONE = re.compile(r"^\W{0,8}([12]\.\d{1,2}\.\d{1,2}\+(?:cu\d{2,3}|cpu))\W{0,8}$", _FLAGS)
+"""A line that is only a release with its CUDA is what ``print(torch.__version__)`` prints."""
 _CONDA = re.compile(
     r"(?<![\w/.-])pytorch[=\s]{1,6}(\d\.\d{1,2}\.\d{1,2})[=_\s]{1,6}"
     r"((?:py\d\.?\d{1,2}_)?(?:cuda\d|cpu)[\w.]{0,40})",
@@ -134,6 +136,8 @@ def read(text: Text, machine: Machine) -> None:
     if not machine.knows(TorchBuild, "version"):
         _conda(text, machine)
     found = _one(_TORCH, _lines(text, *_TORCH_WORDS), _not_found(text))
+    if found is None and not machine.knows(TorchBuild, "version"):
+        found = _one(_ALONE, _lines(text, "+cu", "+cpu"))
     if found is not None:
         _torch(*found, machine, imports=not cannot_import_torch(text))
     if machine.knows(TorchBuild, "version") and not machine.knows(TorchBuild, "installer"):
