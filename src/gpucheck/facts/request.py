@@ -137,6 +137,6 @@ class Pasted(Section, frozen=True, kw_only=True):
     taken: list[Taken] | None = None
     """What was read from each format, including formats that do not point to a cause."""
     leads: list[Lead] | None = None
-    """What the wording resembles where no rule named a cause for sure, the likeliest first."""
+    """What the wording resembles where no rule named a certain cause, the likeliest first."""
     by_wording: str | None = None
     """A slug: the first of ``leads``, if it is likely enough to be called a possible cause."""
