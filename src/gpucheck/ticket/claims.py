@@ -1,6 +1,7 @@
 """A text as a snapshot: its facts, its messages as facts, and what each of them claims."""
 
 import functools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
@@ -85,7 +86,14 @@ def settled_with(tables: Tables) -> Settled:
 
 # A text as a snapshot: its facts, and its messages as facts; and back, to judge it anew.
 
-_OF_THE_TEXT = ("signs", "readers", "taken", "failure", "tells", "launcher")
+_OF_THE_TEXT = ("signs", "readers", "taken", "failure", "tells", "launcher", "framework")
+_FRAMEWORKS = {
+    "paddle": "PaddlePaddle", "tensorflow": "TensorFlow", "onnxruntime": "ONNX Runtime",
+    "ctranslate2": "CTranslate2", "mxnet": "MXNet", "darknet": "Darknet", "caffe": "Caffe",
+    "jaxlib": "JAX", "llama.cpp": "llama.cpp", "ollama": "Ollama",
+}  # fmt: skip
+"""Words of frameworks whose installation is none of PyTorch's, with their names."""
+_TORCH = re.compile(r"torch|cu1[123]\d\b", re.IGNORECASE)
 
 _TRACEBACK = say("Python traceback")
 _FAMILIES: dict[str, tuple[str, ...]] = {
@@ -139,9 +147,18 @@ def snapshot_of(reading: Reading, tables: Tables) -> Snapshot:
         failure=_failed(reading.failure) if reading.failure is not None else None,
         tells=reading.tells,
         launcher=launcher_in(reading.text.lower),
+        framework=_framework(reading.text.lower),
         sources={**pasted.sources, **dict.fromkeys(_OF_THE_TEXT, say("the text"))},
     )
     return Snapshot(sections, ProbeRuns(), tables=tables.version, origin="pasted")
+
+
+def _framework(text: str) -> str | None:
+    """Return the framework that a text names most, unless it names PyTorch."""
+    if "torch" in text:
+        return None
+    counts = {name: text.count(word) for word, name in _FRAMEWORKS.items() if word in text}
+    return max(counts, key=lambda name: counts[name], default=None)
 
 
 def matches_of(pasted: Pasted) -> Sequence[Match]:
@@ -300,6 +317,8 @@ def claims_of(matches: Sequence[Match], pasted: Pasted, *, on_windows: bool) -> 
     of_messages = [*_of_messages(matches, on_windows=on_windows), *_of_wording(pasted)]
     failed = _of_failure(pasted, on_windows=on_windows)
     knows = {match.slug for match in matches if match.message.fixes}
+    if pasted.framework:
+        of_messages = [_of_framework(claim, pasted.framework) for claim in of_messages]
     return (
         [*of_messages, *failed]
         if knows & {claim.slug for claim in failed}
@@ -337,6 +356,24 @@ def _of_failure(pasted: Pasted, *, on_windows: bool) -> list[Claim]:
         confidence=Confidence.LIKELY if is_sure else Confidence.POSSIBLE,
     )
     return [Claim(slug=slug, hit=hit, weight=Weight(0))]
+
+
+def _of_framework(claim: Claim, framework: str) -> Claim:
+    """Leave out what to do about PyTorch, where the program computes with something else."""
+    fixes = [
+        fix
+        for fix in claim.hit.fixes
+        if not any(map(_TORCH.search, (fix.text, fix.verify, *fix.commands)))
+    ]
+    if len(fixes) < len(claim.hit.fixes):
+        its_own = say(
+            "The program computes with {framework}, not PyTorch: its installation page says which "
+            "release and which CUDA and cuDNN fit the GPU and the driver.",
+            framework=framework,
+        )
+        fixes.append(Fix(text=its_own, verify="nvidia-smi"))
+    hit = msgspec.structs.replace(claim.hit, fixes=tuple(fixes))
+    return msgspec.structs.replace(claim, hit=hit)
 
 
 def _of_wording(pasted: Pasted) -> list[Claim]:

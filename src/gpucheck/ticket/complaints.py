@@ -222,6 +222,11 @@ def asked_about(pasted: Pasted) -> str:
         )
     if COLLECT_ENV.rpartition(".")[2] in (pasted.readers or ()):
         return RUN
+    if pasted.framework:
+        return say(
+            "the output of `nvidia-smi`, the release of {framework} and how it was installed",
+            framework=pasted.framework,
+        )
     if _STANDS_STILL.search(complaint):
         return say(
             "the output of `nvidia-smi` while the program runs, and that of "

@@ -1,6 +1,7 @@
 """From an input (a saved file, a text, or a text with one in it) to a report of the engine."""
 
 import io
+import re
 from collections.abc import Sequence
 from functools import cache
 
@@ -52,12 +53,15 @@ from gpucheck.ticket.prose_reader import leads_of
 from gpucheck.ticket.reading import Reading, read
 
 _NVIDIA_SMI = "nvidia-smi"
+_OF_WINDOWS = re.compile(r"\w\.(?:dll|exe|pyd)\b|\b[A-Z]:\\\w", re.IGNORECASE)
+"""Files that only Windows has: a line with one needs no word for the system."""
 _DOUBT, _DOUBT_BESIDE_FACTS = (0.5, 0.3), (0.8, 0.5)
 """Chosen: the share of faults among texts in such words from which one is not called healthy though
 no line shows a fault: where programs alone print something or a person only asks, and where a
 person states something. docs/evidence.md has what other shares miss and doubt."""
-_NAMED = 0.4
-"""Chosen: the share from which a lead is a possible cause; docs/evidence.md: how many are right."""
+_NAMED, _SOUND = 0.5, 0.3
+"""Chosen: the share from which a lead is a possible cause, and up to which the others may say that
+nothing is wrong; docs/evidence.md has how many of these causes are right."""
 _FIRST_USE = 'python -c "import torch; torch.cuda.init()"'
 """It prints why CUDA does not start, where is_available says only that it does not."""
 
@@ -118,7 +122,7 @@ def _with_leads(report: Report, reading: Reading, tables: Tables) -> Report:
     sources = {**pasted.sources, "leads": say("the wording of the text")}
     pasted = msgspec.structs.replace(pasted, leads=leads, sources=sources)
     # Not where programs alone speak: they mention many a fault that they do not have.
-    if report.verdict == "unknown" and _names(leads[0]) and somebody_speaks(reading.text.lines):
+    if report.verdict == "unknown" and _is_named_by(leads) and somebody_speaks(reading.text.lines):
         sources["by_wording"] = sources["leads"]
         pasted = msgspec.structs.replace(pasted, by_wording=leads[0].cause)
     snapshot = report.snapshot.with_section(pasted)
@@ -127,9 +131,11 @@ def _with_leads(report: Report, reading: Reading, tables: Tables) -> Report:
     return judge_saved(snapshot, tables)
 
 
-def _names(lead: Lead) -> bool:
-    """Whether so many texts in such words are about a fault that it is a possible cause."""
-    return (lead.share or 0) >= _NAMED and accuses(lead.cause or "")
+def _is_named_by(leads: Sequence[Lead]) -> bool:
+    """Whether so many texts in such words are about one fault that it is a possible cause."""
+    sound = sum(lead.share or 0 for lead in leads if not accuses(lead.cause or ""))
+    first = leads[0]
+    return (first.share or 0) >= _NAMED and accuses(first.cause or "") and sound <= _SOUND
 
 
 def _doubt(reading: Reading) -> float:
@@ -175,7 +181,9 @@ def _report(
     settled.learn(silent, results)
     pasted = snapshot.get(Pasted)
     system = snapshot.get(System)
-    on_windows = system.os == "windows" and system.wsl == 0
+    on_windows = (system.os == "windows" and system.wsl == 0) or (
+        not system.os and any(_OF_WINDOWS.search(match.line.text) for match in matches)
+    )
     claims = claims_of(matches, pasted, on_windows=on_windows)
     diagnosis = combine(rules, weighed(results, claims, pasted), claims, snapshot, tables)
     questions = _open_questions(snapshot, diagnosis, recognised=recognised)

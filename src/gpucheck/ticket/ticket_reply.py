@@ -52,6 +52,9 @@ def reply(report: Report, language: Language = "en") -> str:
 
 def _reply(report: Report) -> str:
     parts = [spoken(_THANKS)]
+    if (by_wording := report.snapshot.get(Pasted).by_wording) and by_wording in report.root_causes:
+        # Of twelve such causes that a reply named none helped: for a reply the text is undecided.
+        report = replace(report, verdict="unknown", root_causes=(), findings=())
     if report.root_causes:
         parts += _cause(report)
     elif report.verdict == "healthy":
@@ -83,13 +86,6 @@ def _if_not(report: Report) -> list[str]:
 
 def _cause(report: Report) -> list[str]:
     first, *others = report.causes
-    if report.snapshot.get(Pasted).by_wording == first.slug:
-        what = all_rules()[first.slug].title
-        words = say(
-            "By its wording, your report is about this, but no line shows it: {cause} ({finding}).",
-            cause=what, finding=first.slug,
-        )  # fmt: skip
-        return [_as_code(words, first), *_asked(_to_send(first, report))]
     quoted = list(dict.fromkeys(where(evidence) for evidence in first.evidence if evidence.source))[
         :_QUOTED
     ]
@@ -105,12 +101,6 @@ def _cause(report: Report) -> list[str]:
         parts.append(_as_code(also, other))
     send = _to_send(first, report)
     return [*parts, spoken(_OTHERWISE), block(send)] if send else parts
-
-
-def _asked(send: tuple[str, ...]) -> list[str]:
-    if not send:
-        return [escaped(say("Please send {what}.", what=RUN))]
-    return [spoken(_SEND), block(send)]
 
 
 def _sentence(finding: Finding) -> Sentence:
@@ -146,15 +136,21 @@ def _to_send(finding: Finding, report: Report) -> tuple[str, ...]:
         return ()  # a report on the environment would not tell more
     family = rule.family if rule is not None else ""
     read = report.snapshot.get(Pasted).readers or ()
-    environment = () if COLLECT_ENV.rpartition(".")[2] in read else (COLLECT_ENV,)
+    of_torch = not report.snapshot.get(Pasted).framework
+    wanted = (COLLECT_ENV,) if of_torch else ("nvidia-smi",)
+    environment = () if COLLECT_ENV.rpartition(".")[2] in read else wanted
     if family == "driver":
-        return (*_DRIVER_SAYS[_platform(report.snapshot.get(System))], *environment)
+        says = _DRIVER_SAYS[_platform(report.snapshot.get(System))]
+        return tuple(dict.fromkeys((*says, *environment)))
     return (*environment, _with_debug(report)) if family == "cluster" else environment
 
 
 def _with_debug(report: Report) -> str:
-    """Return how the job is started with NCCL's log: by the launcher that the text shows."""
-    launcher = report.snapshot.get(Pasted).launcher
+    """Return how the job is started with NCCL's log: by the launcher that the text shows.
+
+    torchrun has as many forms as jobs have nodes, so its command stays the reporter's.
+    """
+    launcher = (report.snapshot.get(Pasted).launcher or "").replace("torchrun", "")
     started = in_form("NCCL_DEBUG=INFO torchrun SCRIPT", launcher) if launcher else ""
     return started or "NCCL_DEBUG=INFO COMMAND"
 
@@ -172,7 +168,7 @@ def _what_to_send(report: Report) -> list[str]:
     """Ask for what would decide: words (a Sentence) in a sentence, a command in a block."""
     # Only of a text the reasons are ours: a saved machine brings its own, of anybody.
     asked = report.open_questions if report.snapshot.origin == "pasted" else ()
-    wanted = next(filter(None, map(_asked_for, asked)), COLLECT_ENV)
+    wanted = next(filter(None, map(_asked_for, asked)), asked_about(report.snapshot.get(Pasted)))
     if isinstance(wanted, Sentence):
         return [escaped(say("Please send {what}.", what=wanted))]
     return [spoken(_SEND), block((wanted,))]
