@@ -59,7 +59,7 @@ _COMPLAINT = re.compile(
     r"|(?<![a-z])oom(?![a-z])|out of memory|爆显存|显存(?:不足|不够|溢出)"
     r"|内存(?:不足|不够|溢出|爆|泄漏|泄露|越来越大|超出)|\bresource exhausted\b"
     r"|\b(?:gets?|got|is|was|be|been|being|train) killed\b|[被就] ?killed|^\W{0,4}killed\W{0,4}$"
-    r"|(?:return|exit|error) ?code\D{0,12}-9\b",
+    r"|\bjust sto(?:ps|p?ped)\b|(?:return|exit|error) ?code\D{0,12}-9\b",
     re.IGNORECASE,
 )
 _SEVERAL = re.compile(_OF_RANKS, re.IGNORECASE)
@@ -72,6 +72,7 @@ _LITERALS = (
     "hang", "hung", "stuck", "freez", "froze", "_perf", "busbw", "bus bandwidth",
     "no space left on device", "already in use", "卡", "挂起", "timeout", "timed out", "times out",
     "time out", "超时", "killed", "内存", "resource exhausted", "-9",
+    "just sto",
     "安装", "装不上",
 )  # fmt: skip
 # Chinese marks end a sentence without a blank behind them. A comma, too: who asks what to do may
