@@ -147,6 +147,7 @@ CASES = {
     "host-out-of-memory": (
         "torch\n**Killed**",
         "deepspeed方式返回的错误码是-9",
+        "torch 训练\n已杀死",
         ("DeepSpeed: Installed CUDA version 11.8 does not match the version torch was compiled "
         "with 11.7 but since the APIs are compatible, accepting this combination\n"
         "[launch.py:325:sigkill_handler] ['/opt/bin/python'] exits with return code = -9"),
