@@ -26,6 +26,8 @@ PackagesNotFoundError: The following packages are not available from current cha
 """
 CASES = {
     "gpu-too-new-for-torch": (
+        ("The GPU compute capability in your current machine is 120, which is not supported by "
+        "Paddle, it is recommended to install the corresponding wheel package"),
         "RuntimeError: nvrtc: error: invalid value for --gpu-architecture (-arch)\n" + WORKS,
         "nvrtc: error: failed to load builtins for compute_120.",
         "Assertion `false && \"computeCapability > 90 not supported\"' failed. RTX 5080",
@@ -66,6 +68,7 @@ CASES = {
         "use ATen."),
     ),
     "extension-abi-mismatch": (
+        "DGLError: Device API cuda is not enabled. Please install the cuda version of dgl.",
         ("Failed to load custom C++ ops. Running on CPU mode Only!\nNameError: name '_C' is not "
         "defined"),
         "Detected that PyTorch and torch_cluster were compiled with different CUDA versions.",
@@ -73,6 +76,7 @@ CASES = {
         "StopIteration"),
     ),
     "torch-import-broken": (
+        "import torch\nImportError: libstdc++.so.6: cannot open shared object file",
         ("    from torch._C import *\nImportError: /opt/lib/python3.9/site-packages/torch/_C.so: "
         "undefined symbol: _ZN4thpp10THCSTensorIlEC1E"),
         "Forge will not run: loading fbgemm.dll (WinError: 126)",
@@ -90,6 +94,7 @@ CASES = {
         "[kernel]"),
     ),
     "cudnn-missing": (
+        'Unable to dynamically load the "cudnn" shared library - searched for library names: []',
         "Could not load library libcudnn_ops_infer.so.8:cannot open shared object file",
         ("The third-party dynamic library (cudnn64_8.dll) that Paddle depends on is not configured "
         "correctly. (error code is 126)"),
@@ -103,6 +108,7 @@ CASES = {
     ),
     "cudnn-runtime-failure": ("FAILED_PRECONDITION: DNN library initialization failed.",),
     "toolkit-torch-mismatch": (
+        "torch: nvcc fatal   : Value 'c++17' is not defined for option 'std'",
         ("AssertionError: PyTorch is built with CUDA version: 11.7.\nThe current running CUDA "
         "version is: 10.2.89"),
         "Your version of CUDA is 12.0 while PyTorch was compiled with CUDA 11.7.",
@@ -121,6 +127,7 @@ CASES = {
         "FileNotFoundError: [Errno 2] No such file or directory: 'ninja'",
     ),
     "host-compiler-unsupported": (
+        "Must use gcc>=11.1 to compile CV-CUDA, you're using GNU-9.3.0",
         ("/usr/include/x86_64-linux-gnu/bits/floatn.h(86): error: invalid combination of type "
         "specifiers"),
     ),
@@ -138,6 +145,17 @@ CASES = {
         "undefined reference to `std::__throw_bad_array_new_length()@GLIBCXX_3.4.29'",
     ),
     "host-out-of-memory": (
+        "torch\n**Killed**",
+        "deepspeed方式返回的错误码是-9",
+        "torch 训练\n已杀死",
+        ("DeepSpeed: Installed CUDA version 11.8 does not match the version torch was compiled "
+        "with 11.7 but since the APIs are compatible, accepting this combination\n"
+        "[launch.py:325:sigkill_handler] ['/opt/bin/python'] exits with return code = -9"),
+        "ERROR:torch.distributed.elastic:failed (exitcode: -9) local_rank: 0 (pid: 4242)",
+        ("torch\nmpirun noticed that process rank 0 with PID 7 on node a exited on signal 9 "
+        "(Killed)."),
+        "torch: c++: fatal error: Killed signal terminated program cc1plus",
+        "caffe: I0808 13:46 solver.cpp:142] Test score #1: 2.00\nKilled\nDone.",
         "      Reason:       OOMKilled\n      Exit Code:    137",
         "was running was 28.5GB / 30.0GB (0.951), which exceeds the memory usage threshold of 0.95",
         ("Refer to the documentation on how to address the out of memory issue: "
@@ -164,6 +182,8 @@ CASES = {
         "node1:4707:5232 [2] NCCL INFO transport/shm.cc:101 -> 2",
     ),
     "kernel-module-not-loaded": (
+        ("failed call to cuInit: CUDA_ERROR_NO_DEVICE\nI tensorflow/stream_executor/cuda/"
+        "cuda_diagnostics.cc:86] kernel driver does not appear to be running on this host (box)"),
         "Could not resolve Linux kernel version\nnvidia-device-plugin-x  0/1  CrashLoopBackOff",
         "nvidia-driver-ctr: Error: Unable to find a match: kernel-headers-4.18.0-305.el8.x86_64",
         "FATAL: failed to install elfutils packages. RHEL entitlement may be improperly deployed.",
@@ -184,6 +204,9 @@ CASES = {
         "nvidia-container-cli: requirement error: unsatisfied condition: cuda >= 9.0",
     ),
     "container-no-gpu": (
+        ("Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. "
+        "Requested: 1, Available: 0, which is unexpected"),
+        "Error: stat nvidia.com/gpu=all: no such file or directory",
         "failed to discover GPU vendor from CDI: no known GPU vendor found",
         ("no healthy devices present; cannot allocate unhealthy devices nvidia.com/gpu, which is "
         "unexpected"),
@@ -223,14 +246,20 @@ CASES = {
     "nccl-network-interface": ("gloo: ifa != nullptr. Unable to find interface for: 10.0.0.9",),
     "nccl-version-mismatch": ("NCCL WARN Bootstrap : mismatched versions",),
     "nccl-infiniband": ("NCCL WARN NET/OFI Request 0x7f completed with error. RC: 5.",),
-    "torch-python-unsupported": (NOT_IN_CONDA,),
+    "torch-python-unsupported": (
+        ("This program is tested with 3.10.6 Python, but you have 3.13.2.\nIf you encounter an "
+        "error with \"RuntimeError: Couldn't install torch.\" message,"),
+        NOT_IN_CONDA,
+    ),
     "driver-missing": (
+        'Unable to find cuda lib under the names ["cuda", "nvcuda"]. Please open GitHub issue.',
         NO_GPU_HERE + "my RTX 3060 is in the machine",
         "WARNING: Could not find any NVIDIA libraries on this host!\nNo GPU is detected.",
         "ldd torch/_nvrtc.so\n\tlibcuda.so.1 => not found",
         "RuntimeError: Found no NVIDIA driver on your system. RTX 3060",
     ),
     "torch-missing": (
+        "torch: could not find a version that satisfies the requirement pytorch==1.0.1",
         "ModuleNotFoundError: No module named 'torch'\npip has torch 2.3.0, of another python",
     ),
     "rank-crashed-elsewhere": (
@@ -244,8 +273,60 @@ CASES = {
     "not-gpu-related": (
         WORKS + "AssertionError: MMCV==1.4.0 is used but incompatible. Please install mmcv>=2.0.0.",
     ),
+    "gpu-too-old-for-torch": (
+        ("2020-07-07 15:35:48.520179: I tensorflow/core/common_runtime/gpu/gpu_device.cc:1721] "
+        "Ignoring visible gpu device (device: 0, name: GeForce GT 720M) with Cuda compute "
+        "capability 2.1. The minimum required Cuda capability is 3.5."),
+    ),
+    "cublas-runtime-failure": (
+        "caffe: CUBLAS_STATUS_SUCCESS(0 vs 13)",
+        ("2020-12-29 04:45:47.964643: E tensorflow/stream_executor/cuda/cuda_blas.cc:428] failed "
+        "to run cuBLAS routine: CUBLAS_STATUS_EXECUTION_FAILED"),
+    ),
+    "out-of-memory": (
+        ("W tensorflow/core/common_runtime/bfc_allocator.cc:462] Allocator (GPU_0_bfc) ran out of "
+        "memory trying to allocate 2.20GiB (rounded to 2362232064)"),
+        "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.",
+        "gpu: XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8 bytes.",
+        ("torch: CUDA out of memory. Tried to allocate 90.00 MiB. GPU 7 has a total capacity of "
+        "23.64 GiB of which 41.25 MiB is free. Process 4711 has 1.02 GiB memory in use. Including "
+        "non-PyTorch memory, this process has 22.57 GiB memory in use."),
+    ),
+    "gpu-memory-held": (
+        ("torch: CUDA out of memory. Tried to allocate 90.00 MiB. GPU 7 has a total capacity of "
+        "23.64 GiB of which 41.25 MiB is free. Process 4711 has 9.02 GiB memory in use. Including "
+        "non-PyTorch memory, this process has 14.57 GiB memory in use."),
+    ),
+    "cuda-library-missing": (
+        'Unable to dynamically load the "nvrtc" shared library - searched for library names: []',
+        ("The third-party dynamic library (cublas64_11.dll) that Paddle depends on is not "
+        "configured correctly. (error code is 126)"),
+        "W tensorflow/core/gpu_device.cc:2348] Cannot dlopen some GPU libraries. RTX 3090",
+    ),
+    "device-nodes-missing": (
+        "After a suspend of the laptop, mumax3 with CUDA says\npanic: CUDA_ERROR_UNKNOWN",
+        "torch on the GPU after I suspend it:\nsudo rmmod nvidia_uvm\nsudo modprobe nvidia_uvm",
+    ),
+    "compute-mode-exclusive": (
+        ("nvidia-smi\n| N/A   N/A    P8              N/A /  N/A |      0MiB /  8192MiB |      0%   "
+        "Prohibited |"),
+    ),
+    "torch-rocm-or-other-build": (
+        "NVIDIA GPU detected, RTX 4090\n- **Torch:** 2.9.1+xpu\n- **CUDA Available:** False",
+    ),
+    "rank-missing": (
+        "torch freezes here:\nInitializing distributed: GLOBAL_RANK: 1, MEMBER: 2/8",
+    ),
 }  # fmt: skip
 NOTHING = {
+    "TensorFlow beside torch": WORKS + "2024-01-01 10:00:00: E tensorflow/stream_executor/cuda/"
+    "cuda_blas.cc:428] failed to run cuBLAS routine: CUBLAS_STATUS_EXECUTION_FAILED",
+    "an allocator that tries less": "W tensorflow/core/bfc_allocator.cc:245] Allocator (GPU_0_bfc) "
+    "ran out of memory trying to allocate 2.20GiB with freed_by_count=0. The caller indicates that "
+    "this is not a failure",
+    "CUDA's driver in words": WORKS
+    + "why could not find cuda driver? nvidia-smi runs in the container",
+    "another that says what it is not": WORKS + "是 gpu crash 但是可以排除out of memory的问题",
     "a report made where no GPU is": "torch.linalg.svd returns nan\n" + NO_GPU_HERE,
     "a report asks for nvcc": OF_A_REPORT + WORKS + "KeyError: 'Detector is not in the registry'",
     "a wish for a driver": WORKS + "Please support this newer driver stack R610 in the docs.",

@@ -18,6 +18,11 @@ COMPLAINS = (
     "pip install of torch fails on my laptop and I do not know why.\n",
     "Why is CUDA not detected on this machine?\n",
     "升级之后显卡用不了，训练很慢\n",
+    "程序跑到这一行时，就被Killed了\n",
+    "why train be killed?\niter 144: time:1.722(sec), total-loss 0.5882\n\n**Killed**\n",
+    "训练时占的内存越来越大，最后报错\n",
+    "Resource exhausted\nошибка показана на скрине ниже\n",
+    "After loading the checkpoint of the model, it just stoped and the gpus are occupied.\n",
 )
 
 

@@ -27,6 +27,9 @@ _HELD = 0.3
 _NAMED_CONDITIONS_CONTEXT = 1.0 * 2**30
 """Bytes that a CUDA context and its libraries may use besides the memory that torch counts."""
 _LITTLE_FREE = 0.1  # chosen: with 0.8, one of 752 labelled tickets gets another answer
+_LITTLE = (
+    0.1  # chosen: a share of the GPU's memory without which this process would run out as well
+)
 _OWN = 0.5
 """The share of a process's memory above which the tensors that torch counts are in it."""
 
@@ -49,7 +52,7 @@ def _held_by_others(values: Mapping[str, str]) -> bool:
 
 
 def _held_by_a_process(values: Mapping[str, str]) -> bool:
-    """Whether another process holds more than a gibibyte.
+    """Whether another process holds more than a gibibyte, and not only little of the GPU.
 
     In a container a process does not know its own number: what its own tensors explain is its own.
     """
@@ -57,7 +60,8 @@ def _held_by_a_process(values: Mapping[str, str]) -> bool:
         return False
     number, _, unit = values.get("held", "").partition(" ")
     held, own = _size(number, unit), _bytes(values, "reserved") or 0.0
-    return held > _NAMED_CONDITIONS_CONTEXT and own < _OWN * held
+    least = max(_NAMED_CONDITIONS_CONTEXT, _LITTLE * (_bytes(values, "total") or 0.0))
+    return held > least and own < _OWN * held
 
 
 def _fits_into_what_is_free(values: Mapping[str, str]) -> bool:
@@ -120,7 +124,7 @@ _CONTEXT = (
     "scalar type", "mat1", "state_dict", "not implemented for 'half'", ".cu:", "thread: [",
     "finished reduction", "process group", "mmcv", "huggingface", "device-plugin",
     "train.py", "nvlink", "received by pid", "batch_size", "num_workers", "train_steps",
-    "omp_num_threads",
+    "omp_num_threads", "caffe",
 )  # fmt: skip
 """A text without any of these may be about any program."""
 _MOST_OUTSIDE_CODE = 20  # chosen: lines with such words; one that is no source code is enough

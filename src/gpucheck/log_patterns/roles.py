@@ -283,6 +283,8 @@ _OTHER = re.compile(
     r"|\btensorflow/|\btsl/|\bxla/|\bcudart_stub\.cc|\bcuda_(?:dnn|fft|blas)\.cc|\bTF-TRT\b"
     r"|\"(?:GET|POST|PUT|HEAD|DELETE|OPTIONS) /\S{0,200} HTTP/[\d.]{1,4}\" ?\d{3}"
 )
+_OTHER_ERROR = re.compile(r"(?:^|[:`\s])[EF](?:\d{4})? (?=.{0,80}\.cc:\d)")
+"""An error of TensorFlow or XLA, by the letter of glog. Beside torch it is of another program."""
 # Such a sentence names an error that did not happen, so a message in it does not count.
 _ADVICE = re.compile(
     r"\b(?:to (?:avoid|prevent|reduce the risk)|in order not to|so as not to|avoids?|in case of"
@@ -352,6 +354,8 @@ def _role_of(text: Text, index: int) -> Role:
     if _EXCEPTION.match(line):
         return Role.EXCEPTION
     found = role_of_line(line)
+    if found is Role.OTHER and _OTHER_ERROR.search(line, 0, _SENTENCES) and not text.holds("torch"):
+        return Role.ERROR
     if found in _MAY_BE_PRINTED:
         if is_below_device(text, index):
             return Role.OTHER

@@ -56,7 +56,10 @@ _COMPLAINT = re.compile(
     r"(?:\binstall|安装)"
     r"|(?:\binstall|安装).{0,24}?(?:fail|error|失败|报错)|装不上"
     rf"|{_OF_RANKS}"
-    r"|(?<![a-z])oom(?![a-z])|out of memory|爆显存|显存(?:不足|不够|溢出)",
+    r"|(?<![a-z])oom(?![a-z])|out of memory|爆显存|显存(?:不足|不够|溢出)"
+    r"|内存(?:不足|不够|溢出|爆|泄漏|泄露|越来越大|超出)|\bresource exhausted\b"
+    r"|\b(?:gets?|got|is|was|be|been|being|train) killed\b|[被就] ?killed|^\W{0,4}killed\W{0,4}$"
+    r"|\bjust sto(?:ps|p?ped)\b|(?:return|exit|error) ?code\D{0,12}-9\b",
     re.IGNORECASE,
 )
 _SEVERAL = re.compile(_OF_RANKS, re.IGNORECASE)
@@ -68,7 +71,8 @@ _LITERALS = (
     "cuda", "gpu", "graphics card", "显卡", "cpu", "oom", "out of memory", "显存", "install",
     "hang", "hung", "stuck", "freez", "froze", "_perf", "busbw", "bus bandwidth",
     "no space left on device", "already in use", "卡", "挂起", "timeout", "timed out", "times out",
-    "time out", "超时",
+    "time out", "超时", "killed", "内存", "resource exhausted", "-9",
+    "just sto",
     "安装", "装不上",
 )  # fmt: skip
 # Chinese marks end a sentence without a blank behind them. A comma, too: who asks what to do may
