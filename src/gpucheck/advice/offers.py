@@ -252,6 +252,10 @@ class Offers:
         """
         return Companions(self.tables, situation.companions).lacking(offer, situation)
 
+    def has_wheels_of(self, package: str) -> bool:
+        """Return whether a package has wheels for this platform; True if the tables list none."""
+        return Companions(self.tables, ()).has_wheels_for(package, self.platform)
+
     def below(self, package: str, offer: Offer, situation: Situation) -> tuple[str, Card] | None:
         """Return the capability that a package needs, and a GPU that has a lower one, if any."""
         return Companions(self.tables, (package,)).below(package, offer, situation)
