@@ -67,6 +67,10 @@ class Companions:
         rows = self._extensions.of_package(name)
         return not rows or any(platform in row.platforms for row in rows)
 
+    def come_as_source(self, name: str) -> bool:
+        """Return whether PyPI has a package as source."""
+        return any(row.from_source for row in self._extensions.of_package(name))
+
     def below(self, name: str, offer: "Offer", situation: "Situation") -> "tuple[str, Card] | None":
         """Return the lowest capability that a package supports, and a GPU that has a lower one.
 

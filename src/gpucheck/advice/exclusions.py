@@ -216,7 +216,10 @@ class Exclusions:
                 packages=listed(lacking),
                 index=offer.index or _INDEX_OF_BOARDS,
             )
-        if lacking and all(self._is_of_other_platforms(name, offer) for name in lacking):
+        if lacking and all(
+            self._is_of_other_platforms(name, offer) and self._offers.is_compiled(name)
+            for name in lacking
+        ):
             return say(
                 "{packages} compiled from source, where that is possible",
                 packages=listed(lacking),

@@ -124,9 +124,7 @@ class Reasons:
 
     def newer_jetpack(self) -> tuple[str, ...]:
         """Say which JetPack would allow the builds for ARM servers; empty if none would."""
-        rows = sorted(
-            self._offers.tables.get(Jetpacks).rows, key=lambda row: parse(row.l4t) or ()
-        )
+        rows = sorted(self._offers.tables.get(Jetpacks).rows, key=lambda row: parse(row.l4t) or ())
         row = next((row for row in rows if row.cuda and self._serve(row.cuda)), None)
         if row is None:
             return ()

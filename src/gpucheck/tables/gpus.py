@@ -377,7 +377,7 @@ L4t = Annotated[str, Meta(pattern=r"\A[0-9]{1,3}(?:\.[0-9]{1,3}){0,3}(?:\.x)?\Z"
 
 
 _FIRST_BRANCH = 100
-"""Above every release of Linux for Tegra, and below every branch of drivers that the tables have."""
+"""Chosen: above every release of Linux for Tegra, and below every branch of drivers."""
 
 
 class JetpackRow(Row, frozen=True):
@@ -432,7 +432,11 @@ class Jetpacks(Table, frozen=True):
         if row is not None:
             return row.cuda
         wanted = parse(release) or ()
-        found = [row.cuda for row in self.rows if row.cuda and (parse(row.driver) or ())[:1] == wanted[:1]]
+        found = [
+            row.cuda
+            for row in self.rows
+            if row.cuda and (parse(row.driver) or ())[:1] == wanted[:1]
+        ]
         return min(found, key=lambda cuda: parse(cuda) or (), default=None)
 
     def first_with(self, cuda: str) -> JetpackRow | None:
