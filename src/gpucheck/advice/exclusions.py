@@ -165,7 +165,7 @@ class Exclusions:
             return say(
                 "PyPI's wheels of {packages} for ARM are made for servers, not for the JetPack of "
                 "this board",
-                packages=listed(packages),
+                packages=listed([*packages]),
             )
         found = {name: self._offers.below(name, offer, self._situation) for name in packages}
         reasons: list[str] = [
