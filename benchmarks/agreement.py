@@ -289,6 +289,28 @@ def _one_a_release(platform: str, capability: str) -> list[Offer]:
     return list(found.values())
 
 
+_OF_BOARDS = ("35.4.1", "540.3.0", "540.4.0", "540.9.0", "580.00", "595.78")
+"""Releases of the drivers of boards: of JetPack 5 to 7.2."""
+
+
+def board_drivers(every: int) -> Found:
+    """Compare both answers about Jetson boards, by the release of their driver and by GPU."""
+    found, count = Found(), itertools.count()
+    board = Surroundings(
+        "a board", (("os", "linux"), ("arch", "aarch64")), "linux_aarch64", "linux"
+    )
+    products = the_tables().get(GpuProducts)
+    jetsons = [one for one in capabilities() if products.is_jetson(one)]
+    for release, capability in itertools.product(_OF_BOARDS, jetsons):
+        for offer in kinds(board.platform):
+            if next(count) % every:
+                continue
+            python = recommender().offers(board.platform).pythons(offer)[0]
+            found.compared += 1
+            _compare(found, board, capability, Driver(release), python, offer)
+    return found
+
+
 def boards(every: int) -> Found:
     """Compare both answers about Jetson boards, by JetPack and GPU; and about macOS."""
     found, count = Found(), itertools.count()
@@ -338,6 +360,7 @@ def everything(every: int, jobs: int) -> Iterator[tuple[str, Found]]:
     """Yield each question, and what was found."""
     yield "product names", names()
     yield "Jetson boards and macOS", boards(every)
+    yield "drivers of Jetson boards", board_drivers(every)
     pairs = list(itertools.product(SYSTEMS, capabilities()))
     questions = (
         ("Pythons", releases),

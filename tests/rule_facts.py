@@ -78,7 +78,7 @@ def uuid(at: int) -> str:
     return f"GPU-{at:08x}-1111-2222-3333-444455556666"
 
 
-def nvml(*cards: tuple[str, str], release: str = "535.183.01", cuda: str = "12.2") -> Nvml:
+def nvml(*cards: tuple[str, str], release: str = "535.183.01", cuda: str | None = "12.2") -> Nvml:
     """Return what a driver that serves these cards says."""
     return Nvml(
         library_found=True,

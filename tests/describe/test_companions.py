@@ -94,6 +94,54 @@ def test_windows_has_no_vllm_and_it_is_said_what_would_fit() -> None:
     assert "would fit with other packages" in " ".join(done.stdout.split())
 
 
+def test_a_board_before_jetpack_7_gets_no_wheel_for_servers() -> None:
+    """PyPI's bitsandbytes for ARM was installed there and found no symbol (its issue 1930)."""
+    board = ("--gpu", "Jetson Orin Nano", "--arch", "aarch64", "--python-version", "3.10",
+             "--jetpack", "6.2")  # fmt: skip
+    for package in ("bitsandbytes", "vllm", "transformer-engine", "torchcodec"):
+        done = run("recommend", *board, "--with", package)
+        assert done.exit_code == 1, package
+        words = " ".join(done.stdout.split())
+        assert f"PyPI's wheels of {package} for ARM are made for servers" in words
+        assert (
+            f"{package} of Jetson AI Lab's index (https://pypi.jetson-ai-lab.io/jp6/cu126" in words
+        )
+    (line,) = commands(*board, "--with", "torchvision")
+    assert line.endswith(
+        "torch==2.8.0 torchvision==0.23.0 --index-url https://pypi.jetson-ai-lab.io/jp6/cu126"
+    )
+    later = ("--arch", "aarch64", "--jetpack", "7.2", "--with", "bitsandbytes")
+    (line,) = commands("--gpu", "Jetson Orin Nano", *later)
+    assert "bitsandbytes==0.50.2" in line
+
+
+def test_a_package_without_wheels_for_a_platform_says_so() -> None:
+    machine = (
+        "--gpu",
+        "RTX 4090",
+        "--driver",
+        "581",
+        "--os",
+        "windows",
+        "--python-version",
+        "3.12",
+    )
+    words = " ".join(run("recommend", *machine, "--with", "flash-attn").stdout.split())
+    assert "the tables know no wheel of flash-attn for Windows" in words
+    assert "flash-attn compiled from source" in words
+
+
+def test_a_package_makes_an_unseen_python_no_refusal() -> None:
+    spark = ("--gpu", "RTX Spark", "--driver", "616.21", "--os", "windows", "--arch", "aarch64")
+    for package in ("bitsandbytes", "xformers"):
+        done = run("recommend", *spark, "--python-version", "3.12", "--with", package)
+        words = " ".join(done.stdout.split())
+        assert "Which build fits is unknown." in words, package
+        assert ("know no wheel of xformers" in words) == (package == "xformers")
+    (line,) = commands(*spark, "--python-version", "3.13", "--with", "bitsandbytes")
+    assert "torch==2.14.0+cu134 bitsandbytes==0.50.2" in line
+
+
 def test_uv_may_take_torch_from_another_index_than_the_rest() -> None:
     (line,) = commands("--gpu", "RTX 4090", "--driver", "580", "--with", "xformers", "--tool", "uv")
     assert line == (

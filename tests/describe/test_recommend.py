@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from rules_support import TABLES
 
 from gpucheck.advice.offers import MachineLimits, Offer, admitted, fits_driver, fits_gpus
+from gpucheck.advice.reasons import Reasons
 from gpucheck.advice.recommender import Card, Recommendation, Recommender, Situation, SpecifierError
 from gpucheck.advice.situations import GpuNameError, NamedFor, cards_named
 from gpucheck.tables import Tables, tables_dir
@@ -276,11 +277,54 @@ def test_the_driver_that_is_named_is_the_smallest_step() -> None:
     assert (found.driver_update.torch, found.driver_update.build) == ("2.4.1", "cu118")
 
 
+ORIN, THOR = Card("Jetson AGX Orin", "8.7"), Card("NVIDIA Thor", "11.0")
+
+
 def test_a_jetson_is_left_to_its_jetpack() -> None:
-    orin = Card("Jetson AGX Orin", "8.7")
-    text = why_nothing(recommend(orin, driver="540.4.0", platform="linux_aarch64"))
-    assert "Jetson" in text
-    assert "JetPack" in text
+    for driver in ("540", "540.9.9"):  # of JetPack 6, but of which one is not known
+        text = why_nothing(recommend(ORIN, driver=driver, platform="linux_aarch64"))
+        assert "Jetson" in text
+        assert "from 7.2 on" in text
+    offers = RECOMMENDER.offers("linux_aarch64")
+    (then,) = Reasons(offers, Situation(platform="linux_aarch64", cards=(THOR,))).newer_jetpack()
+    assert "from 7.0 on" in then
+
+
+@each(
+    ("card", "driver", "build", "cuda"),
+    [
+        (ORIN, "540.3.0", "cu122", "12.2"),  # JetPack 6.0
+        (ORIN, "540.4.0", "cu126", "12.6"),
+        (ORIN, "540.5.0", "cu126", "12.6"),
+        (ORIN, "35.4.1", "cu114", "11.4"),  # up to JetPack 5 it is the release of Linux for Tegra
+        (THOR, "580.00", "cu132", "13.0"),  # older than 580.65.06, which counts elsewhere
+        (THOR, "580", "cu132", "13.0"),
+    ],
+)
+def test_the_driver_of_a_board_is_that_of_its_jetpack(
+    card: Card, driver: str, build: str, cuda: str
+) -> None:
+    python = {"cu122": "3.10", "cu126": "3.10", "cu114": "3.8"}.get(build, "3.12")
+    answer = recommend(card, driver=driver, platform="linux_aarch64", python=python)
+    assert answer.best is not None
+    assert answer.best.build == build
+    assert f"The driver (CUDA {cuda}) runs builds for" in " ".join(answer.reasons)
+    assert answer.oldest_driver is None
+
+
+def test_a_release_of_a_desktop_driver_is_still_compared() -> None:
+    found = recommend(Card("RTX 4090", "8.9"), driver="580.00", python="3.12").best
+    assert found is not None
+    assert found.cuda == "12.6"
+
+
+def test_a_build_that_is_not_announced_is_named_beside_the_best() -> None:
+    answer = recommend(Card("B200", "10.0"), driver="575.57.08", python="3.12")
+    assert answer.best is not None
+    assert answer.best.torch == "2.11.0"
+    assert "torch 2.13.0 (cu129) fits as well" in " ".join(answer.reasons)
+    ada = recommend(Card("RTX 4090", "8.9"), driver="575.57.08", python="3.12")
+    assert "without announcing" not in " ".join(ada.reasons)
 
 
 @each(

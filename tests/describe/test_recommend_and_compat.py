@@ -37,6 +37,7 @@ def test_both_answers_agree(script: Any, question: str, least: int) -> None:  # 
 def test_both_answers_agree_about_pythons_boards_and_names(script: Any) -> None:  # noqa: ANN401
     found = script.names()
     found.add(script.boards(EVERY))
+    found.add(script.board_drivers(EVERY // 5))
     for system in script.SYSTEMS:
         found.add(script.releases(7, system, "9.0"))
         found.add(script.releases(7, system, "11.0"))

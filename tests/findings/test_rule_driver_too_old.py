@@ -1,4 +1,5 @@
 import pytest
+from msgspec.structs import replace
 from rule_facts import (
     A100,
     CPU_TORCH,
@@ -123,3 +124,17 @@ def test_unknown() -> None:
         judge(LINUX, HOST, cuda_sees(A100))
     with pytest.raises(UnknownFactError, match=r"nvml\.driver_release"):
         judge(LINUX, HOST, on_bus(A100), CUDA_TORCH)
+
+
+def test_the_driver_of_a_board_is_no_desktop_release() -> None:
+    """Thor's is called 580.00 and has CUDA 13.0, as its nvidia-smi says."""
+    thor = ("NVIDIA Thor", "11.0")
+    board = replace(LINUX, machine="aarch64", jetson="Jetson AGX Thor")
+    quiet(judge(board, HOST, nvml(thor, release="580.00", cuda=None), CU130))
+    found = hit(judge(board, HOST, PYTHON, nvml(thor, release="540.4.0", cuda=None), CU130))
+    assert "Driver 540.4.0 (CUDA 12.6) is too old" in found.headline
+    assert "580.65.06" not in found.headline + str(found.fixes)
+    older = hit(
+        judge(LINUX, HOST, PYTHON, on_bus(A100), nvml(A100, release="580.00", cuda=None), CU130)
+    )
+    assert "older than 580.65.06" in older.headline

@@ -62,6 +62,15 @@ class Companions:
         """Return which packages have no release for a build, whatever the others need."""
         return tuple(n for n in self._wanted if not any(self._fitting(n, offer, situation)))
 
+    def has_wheels_for(self, name: str, platform: str) -> bool:
+        """Return whether a package has wheels for a platform; True if the tables list none."""
+        rows = self._extensions.of_package(name)
+        return not rows or any(platform in row.platforms for row in rows)
+
+    def come_as_source(self, name: str) -> bool:
+        """Return whether PyPI has a package as source."""
+        return any(row.from_source for row in self._extensions.of_package(name))
+
     def below(self, name: str, offer: "Offer", situation: "Situation") -> "tuple[str, Card] | None":
         """Return the lowest capability that a package supports, and a GPU that has a lower one.
 
@@ -76,7 +85,14 @@ class Companions:
         )
 
     def _fitting(self, name: str, offer: "Offer", situation: "Situation") -> Iterator[Companion]:
-        """Yield the releases of one package that fit, the newest first."""
+        """Yield the releases of one package that fit, the newest first.
+
+        None does for the PyTorch of a board: PyPI's wheels for ARM are made for servers, whose
+        CUDA boards have from JetPack 7 on (https://github.com/dusty-nv/jetson-containers/pull/1257;
+        https://github.com/bitsandbytes-foundation/bitsandbytes/pull/1941).
+        """
+        if offer.of_board:
+            return
         if name == "triton":
             pin = self._tables.get(TorchPins).pin(offer.torch, offer.platform, name)
             if pin is not None:

@@ -9,12 +9,20 @@ from gpucheck.advice.offers import (
     Offers,
     Situation,
 )
-from gpucheck.language import Sentence, any_of, listed, say
+from gpucheck.language import Sentence, any_of, in_turn, listed, say
 from gpucheck.tables.driver import DriverBranches, DriverSupport
 from gpucheck.tables.gpus import GpuArchitectures
 from gpucheck.tables.versions import capability_numbers
 
 _NEWER_DRIVER = say("a newer driver")
+_INDEX_OF_BOARDS = "https://pypi.jetson-ai-lab.io"
+PLATFORMS = {
+    "linux_x86_64": say("Linux on x86_64"),
+    "linux_aarch64": say("Linux on aarch64"),
+    "windows": "Windows",
+    "windows_aarch64": say("Windows on Arm"),
+}
+"""The platforms of the tables, in words."""
 
 
 def usual_range(pythons: Sequence[str]) -> str:
@@ -61,7 +69,7 @@ class Exclusions:
     def excludes(self, limits: Collection[Limit], offer: Offer) -> str:
         """Say which limits exclude an offer, and what to change."""
         if self.is_open(limits, offer):
-            return say(
+            unknown = say(
                 "Whether {offer} has a wheel for Python {python} is not in the tables: one was "
                 "seen for Python {seen}, and {index} lists them all. {page} has the command.",
                 offer=offer,
@@ -70,6 +78,8 @@ class Exclusions:
                 index=self._offers.other_pythons(offer),
                 page=WINDOWS_ON_ARM_PAGE,
             )
+            rest = [limit for limit in limits if limit != "python"]
+            return in_turn((unknown, *(self.excludes((limit,), offer) for limit in rest)))
         return say(
             "{offer} does not fit, because {reasons}. It would fit with {changes}.",
             offer=offer,
@@ -78,8 +88,12 @@ class Exclusions:
         )
 
     def is_open(self, limits: Collection[Limit], offer: Offer) -> bool:
-        """Return whether an offer may fit all the same: its wheels for other Pythons are unseen."""
-        return tuple(limits) == ("python",) and bool(self._offers.other_pythons(offer))
+        """Return whether an offer may fit all the same: its wheels for other Pythons are unseen.
+
+        A package that has no release for it makes nothing more certain about these wheels.
+        """
+        has_others = "python" in limits and bool(self._offers.other_pythons(offer))
+        return has_others and set(limits) <= {"python", "companions"}
 
     def with_a_driver(self, limits: Collection[Limit], offer: Offer) -> str:
         """Say what a driver that supports the GPUs would allow, with other changes if needed."""
@@ -147,6 +161,12 @@ class Exclusions:
 
     def _without(self, packages: Collection[str], offer: Offer) -> str:
         """Say why there is no release of some packages: the GPU is too old for them, or another."""
+        if offer.of_board:
+            return say(
+                "PyPI's wheels of {packages} for ARM are made for servers, not for the JetPack of "
+                "this board",
+                packages=listed([*packages]),
+            )
         found = {name: self._offers.below(name, offer, self._situation) for name in packages}
         reasons: list[str] = [
             say(
@@ -156,7 +176,16 @@ class Exclusions:
             for name, below in found.items()
             if below is not None
         ]  # fmt: skip
-        if others := [name for name, below in found.items() if below is None]:
+        others = [name for name, below in found.items() if below is None]
+        if elsewhere := [name for name in others if self._is_of_other_platforms(name, offer)]:
+            reasons.append(
+                say(
+                    "the tables know no wheel of {packages} for {platform}",
+                    packages=any_of(elsewhere),
+                    platform=PLATFORMS.get(offer.platform, offer.platform),
+                )
+            )
+        if others := [name for name in others if name not in elsewhere]:
             reasons.append(
                 say(
                     "the tables have no release of {packages} for {offer}",
@@ -175,8 +204,30 @@ class Exclusions:
         if limit == "glibc":
             return say("a system or container with glibc {glibc} or newer", glibc=offer.glibc)
         if limit == "companions":
-            return say("other packages")
+            return self._other_packages(offer)
         return say("a --torch that matches it")
+
+    def _other_packages(self, offer: Offer) -> str:
+        """Return where packages are for which there is no wheel."""
+        lacking = self._offers.without_companions(offer, self._situation)
+        if offer.of_board:
+            return say(
+                "{packages} of Jetson AI Lab's index ({index}) or compiled on the board",
+                packages=listed(lacking),
+                index=offer.index or _INDEX_OF_BOARDS,
+            )
+        if lacking and all(
+            self._is_of_other_platforms(name, offer) and self._offers.is_compiled(name)
+            for name in lacking
+        ):
+            return say(
+                "{packages} compiled from source, where that is possible",
+                packages=listed(lacking),
+            )
+        return say("other packages")
+
+    def _is_of_other_platforms(self, package: str, offer: Offer) -> bool:
+        return offer.channel == "pip" and not self._offers.has_wheels_of(package)
 
     def _nearest_python(self, offer: Offer) -> str:
         """Return the nearest Python with wheels, of the same kind if there is one."""

@@ -182,7 +182,8 @@ class Offers:
         """Whether the system has one CUDA for servers and boards, as JetPack 7.2 has on Orin."""
         have = parse(situation.driver_cuda)
         first = parse(self.tables.get(CubinRules).unified_from)
-        return have is not None and first is not None and at_least(have, first)
+        of_boards = self.platform == "linux_aarch64"
+        return of_boards and have is not None and first is not None and at_least(have, first)
 
     def reaches(self, capability: str) -> bool:
         """Return whether any build has machine code or PTX for a GPU, whatever the driver."""
@@ -251,6 +252,14 @@ class Offers:
         Where each of them has one, these disagree with each other.
         """
         return Companions(self.tables, situation.companions).lacking(offer, situation)
+
+    def has_wheels_of(self, package: str) -> bool:
+        """Return whether a package has wheels for this platform; True if the tables list none."""
+        return Companions(self.tables, ()).has_wheels_for(package, self.platform)
+
+    def is_compiled(self, package: str) -> bool:
+        """Return whether the setup of a package compiles it if its project made no wheel."""
+        return Companions(self.tables, ()).come_as_source(package)
 
     def below(self, package: str, offer: Offer, situation: Situation) -> tuple[str, Card] | None:
         """Return the capability that a package needs, and a GPU that has a lower one, if any."""

@@ -50,8 +50,9 @@ def requirement(
     if by_build:
         return ["install", *words, *indexes.options(offer.build, offer.torch), *links]
     index = offer.index or indexes.of_build(offer.build)
-    if indexes.is_beside_pypi(offer.build) or any(
-        not other.index and not other.from_source for other in others
+    if not offer.of_board and (
+        indexes.is_beside_pypi(offer.build)
+        or any(not other.index and not other.from_source for other in others)
     ):
         # They, or what torch needs, are on PyPI alone, so the version of torch names the build.
         words[0] += f"+{offer.build}"

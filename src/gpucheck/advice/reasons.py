@@ -2,7 +2,9 @@
 
 from collections.abc import Collection
 
-from gpucheck.advice.exclusions import driver_in_words, lacking
+from msgspec.structs import replace
+
+from gpucheck.advice.exclusions import PLATFORMS, driver_in_words, lacking
 from gpucheck.advice.offers import (
     CHANNEL,
     Card,
@@ -15,17 +17,9 @@ from gpucheck.advice.offers import (
 from gpucheck.language import any_of, in_series, in_turn, listed, phrase, say, say_many
 from gpucheck.tables.base import HOW_TO_RENEW
 from gpucheck.tables.companions import Extensions
-from gpucheck.tables.compilers import CubinRules
 from gpucheck.tables.driver import DriverBranches, DriverSupport, Drives
 from gpucheck.tables.gpus import GpuArchitectures, GpuProducts, Jetpacks
 from gpucheck.tables.versions import numbers, parse, released
-
-_PLATFORMS = {
-    "linux_x86_64": say("Linux on x86_64"),
-    "linux_aarch64": say("Linux on aarch64"),
-    "windows": "Windows",
-    "windows_aarch64": say("Windows on Arm"),
-}
 
 _NO_MODULES = say(
     "No driver serves all of these GPUs on Linux: some need the open kernel modules, others the "
@@ -47,7 +41,7 @@ class Reasons:
 
     def no_builds(self) -> str:
         """Say that PyTorch publishes nothing for the platform."""
-        platform = _PLATFORMS.get(self._situation.platform, self._situation.platform)
+        platform = PLATFORMS.get(self._situation.platform, self._situation.platform)
         if self._situation.cards:
             return say(
                 "The tables know no CUDA build of PyTorch for {platform}.", platform=platform
@@ -58,7 +52,7 @@ class Reasons:
         """Say that no build supports a GPU."""
         words = {
             "oldest": self._offers.oldest(),
-            "platform": _PLATFORMS.get(self._situation.platform, self._situation.platform),
+            "platform": PLATFORMS.get(self._situation.platform, self._situation.platform),
             "gpu": card,
             "architecture": self._architectures.architecture(card.capability),
         }
@@ -130,19 +124,12 @@ class Reasons:
 
     def newer_jetpack(self) -> tuple[str, ...]:
         """Say which JetPack would allow the builds for ARM servers; empty if none would."""
-        first = self._offers.tables.get(CubinRules).unified_from
-        row = self._offers.tables.get(Jetpacks).first_with(first) if first else None
-        cards = self._situation.cards
-        if row is None or not all(
-            any(
-                not offer.of_board
-                for offer in self._offers.with_code_for(card.capability, unified=True)
-            )
-            for card in cards
-        ):
+        rows = sorted(self._offers.tables.get(Jetpacks).rows, key=lambda row: parse(row.l4t) or ())
+        row = next((row for row in rows if row.cuda and self._serve(row.cuda)), None)
+        if row is None:
             return ()
         jetpack = row.jetpack.partition(" ")[0]
-        if self._situation.l4t is None and self._situation.driver_cuda is None:
+        if self._situation.l4t is None:
             return (
                 say(
                     "Which one depends on its JetPack (--jetpack): from {jetpack} on the board "
@@ -156,6 +143,18 @@ class Reasons:
                 "servers.",
                 jetpack=jetpack,
             ),
+        )
+
+    def _serve(self, cuda: str) -> bool:
+        """Return whether boards with this CUDA run a build for ARM servers with code for them."""
+        situation = replace(self._situation, driver=None, driver_cuda=cuda)
+        unified, runs = self._offers.is_unified(situation), self._offers.cuda_for(situation)
+        return all(
+            any(
+                not offer.of_board and offer.cuda in runs
+                for offer in self._offers.with_code_for(card.capability, unified=unified)
+            )
+            for card in situation.cards
         )
 
     def none_admitted(self, newest: str) -> str:
@@ -186,7 +185,7 @@ class Reasons:
     def _not_built(self, torch: str) -> str:
         """Say which build of a release there is not: the one that was named, or any for CUDA."""
         asked = self._situation.torch
-        platform = _PLATFORMS.get(self._situation.platform, self._situation.platform)
+        platform = PLATFORMS.get(self._situation.platform, self._situation.platform)
         if build := asked.partition("+")[2]:
             return say(
                 "The tables have no build {build} of torch {torch} for {platform}.",
@@ -364,6 +363,21 @@ class Reasons:
         ]
         return (self._not_seen(max(found, key=numbers)),) if found else ()
 
+    def unannounced(self, fitting: Collection[Offer], best: Offer) -> tuple[str, ...]:
+        """Say which newer release fits in a build that PyTorch does not announce."""
+        newer = [offer for offer in fitting if numbers(offer.torch) > numbers(best.torch)]
+        if not best.announced or not newer:
+            return ()
+        newest = newest_first(newer)[0]
+        return (
+            say(
+                "{offer} fits as well (--torch {torch}), but PyTorch published that build without "
+                "announcing it.",
+                offer=newest,
+                torch=newest.torch,
+            ),
+        )
+
     def older(self) -> tuple[str, ...]:
         """Say that a release older than the tables may run with this driver; empty if none can."""
         situation, offers = self._situation, self._offers
@@ -389,7 +403,7 @@ class Reasons:
             "torch {torch} is not offered: whether its CUDA builds for {platform} are on "
             "PyTorch's index was not seen.",
             torch=torch,
-            platform=_PLATFORMS.get(self._situation.platform, self._situation.platform),
+            platform=PLATFORMS.get(self._situation.platform, self._situation.platform),
         )
 
     def need_other_modules(self) -> bool:

@@ -26,6 +26,8 @@ from gpucheck.advice.package_indexes import CondaOffers, names_its_build
 from gpucheck.advice.reasons import Reasons, one_a_capability
 from gpucheck.language import listed, say
 from gpucheck.tables import Tables
+from gpucheck.tables.driver import DriverBranches
+from gpucheck.tables.gpus import GpuProducts, Jetpacks
 from gpucheck.tables.versions import numbers
 
 __all__ = ["Card", "Offer", "Recommendation", "Recommender", "Situation", "SpecifierError"]
@@ -88,6 +90,7 @@ class Recommender:
         Raises:
             SpecifierError: ``situation.torch`` is not a specifier.
         """
+        situation = self._on_board(situation)
         found = self._of_its_channel(situation)
         if not found.no_code or situation.channel == CHANNEL:
             return found
@@ -96,6 +99,26 @@ class Recommender:
         elsewhere = self._of_its_channel(there).best
         of_them = Reasons(self.offers(situation.platform, CHANNEL), there).at_conda_forge(elsewhere)
         return replace(found, reasons=(*found.reasons, *of_them), elsewhere=elsewhere)
+
+    def _on_board(self, situation: Situation) -> Situation:
+        """Return what a board's driver says: its CUDA and Linux for Tegra, and no desktop release.
+
+        Its number is that of no desktop driver (580.00 on Thor), so it is compared with none.
+        """
+        products, jetpacks = self._tables.get(GpuProducts), self._tables.get(Jetpacks)
+        release = situation.driver
+        if not release or not situation.cards:
+            return situation
+        if not all(products.is_jetson(card.capability) for card in situation.cards):
+            return situation
+        row = jetpacks.of_driver(release)
+        cuda = jetpacks.cuda_of_driver(release) or self._tables.get(DriverBranches).cuda_of(release)
+        return replace(
+            situation,
+            driver=None,
+            driver_cuda=situation.driver_cuda or cuda,
+            l4t=situation.l4t or (row.l4t if row else None),
+        )
 
     def _of_its_channel(self, situation: Situation) -> Recommendation:
         offers = self.offers(situation.platform, situation.channel)
@@ -220,6 +243,7 @@ class _Search:
         elif _newer(newest, best) and newest.torch not in {offer.torch for offer in runnable}:
             reasons.append(self._reasons.code_ends(newest_first(runnable)[0], newest))
         reasons += self._reasons.unseen(best)
+        reasons += self._reasons.unannounced(fitting, best)
         update, needed = None, None
         for limit in _TOLD:
             freed = self._freed(runnable, (limit,))

@@ -11,6 +11,7 @@ from gpucheck.facts.system import Container, System
 from gpucheck.language import say
 from gpucheck.tables.driver import DriverBranches
 from gpucheck.tables.error_codes import CudaErrors, NvmlErrors
+from gpucheck.tables.gpus import Jetpacks
 from gpucheck.tables.versions import compare, parse
 
 _NO_DEVICE = 100
@@ -31,6 +32,7 @@ class DriverState(Derived):
         container: Container,
         gpus: Gpus,
         branches: DriverBranches,
+        jetpacks: Jetpacks,
         nvml_errors: NvmlErrors,
         cuda_errors: CudaErrors,
     ) -> None:
@@ -42,6 +44,7 @@ class DriverState(Derived):
         self._container = container
         self._gpus = gpus
         self._branches = branches
+        self._jetpacks = jetpacks
         self._nvml_errors = nvml_errors
         self._cuda_errors = cuda_errors
 
@@ -61,7 +64,7 @@ class DriverState(Derived):
         """Return the CUDA version that the driver supports, such as ``12.2``.
 
         ``libcuda`` itself comes first, because a cuda-compat library raises the version; then NVML,
-        then nvidia-smi, and last the table of driver branches.
+        then nvidia-smi, and last the tables of JetPack releases and of driver branches.
 
         Raises:
             UnknownFactError: no source has it.
@@ -194,7 +197,8 @@ class DriverState(Derived):
             if value:
                 return value, fact
         release, fact = self._release()
-        return known(self._branches.cuda_of(release), "nvml.cuda"), fact
+        of_board = self._jetpacks.cuda_of_driver(release) if self._system.jetson else None
+        return known(of_board or self._branches.cuda_of(release), "nvml.cuda"), fact
 
 
 # Whether driver and GPUs meet the requirement of a container image (``NVIDIA_REQUIRE_CUDA``).

@@ -329,10 +329,13 @@ class GpuReader:
             unread["nvml_error"] = say("the error is about one GPU, and there is none")
 
     def _cuda_of_branch(self) -> tuple[str, str] | None:
-        """Return the CUDA of a driver that is given as a branch ("580"), and the source of it."""
+        """Return the CUDA of a driver that is a branch ("580") or a board's, and its source."""
         branch = self._first("driver")
-        if "." in branch or self._is_absent("nvidia_module_loaded"):
+        of_board = bool(self._drafts.of(System).fields.get("jetson"))
+        if ("." in branch and not of_board) or self._is_absent("nvidia_module_loaded"):
             return None
+        if branch and of_board and (cuda := self._tables.get(Jetpacks).cuda_of_driver(branch)):
+            return cuda, say("the tables' row of JetPack with driver {driver}", driver=branch)
         cuda = self._tables.get(DriverBranches).cuda_of(branch)
         if cuda is None:
             return None

@@ -36,7 +36,8 @@ is too old (found version 11040)", or CUDA error 35 (cudaErrorInsufficientDriver
 
 When it is reported: the CUDA version that the driver itself reports decides. It already includes an
 installed cuda-compat library. Only if this version is unknown, gpucheck compares the driver's
-release number with NVIDIA's table.
+release number with NVIDIA's table. On a Jetson it never does: the CUDA of the board's JetPack
+decides there, because its driver has a number of its own (580.00 on Thor, with CUDA 13.0).
 
 A driver that is older than the GPU does not support it at all: nvidia-smi says "No devices were
 found", and the kernel log says "installed in this system is not supported by the NVIDIA ... driver
@@ -202,7 +203,8 @@ def _for_torch(  # driver, torch and tables
 ) -> Judgement:
     cuda = known(torch.cuda, "torch.cuda")
     os: OperatingSystem = "windows" if system.os == "windows" or system.wsl else "linux"
-    reported = driver.cuda() if driver.reports_cuda() else None
+    # A board's driver is not the desktop release of that number: Thor's 580.00 has CUDA 13.0.
+    reported = driver.cuda() if driver.reports_cuda() or system.jetson else None
     release = _release(driver) if reported else driver.release()
     runs = known(drivers.driver_runs(cuda, os, driver=release, driver_cuda=reported), "torch.cuda")
     name = _named(release, reported)
@@ -210,14 +212,14 @@ def _for_torch(  # driver, torch and tables
         return Fine(say("{driver} can run builds of CUDA {cuda}", driver=name, cuda=cuda))
     if why := driver.unread_compat():
         raise UnknownFactError("cuda_driver.cuda", why)
-    oldest = drivers.oldest_driver(cuda, os)
+    oldest = None if system.jetson else drivers.oldest_driver(cuda, os)
     if oldest and _is_new_enough(release, oldest):
         return _old_libcuda(name, cuda, driver)
     evidence = [driver.release_fact()] if release else []
     evidence += [driver.cuda_fact()] if reported else []
     return Hit(
         headline=_older(name, oldest, cuda),
-        evidence=(*evidence, "torch.cuda", "torch.version"),
+        evidence=(*dict.fromkeys(evidence), "torch.cuda", "torch.version"),
         # Windows is the user's own PC, where a newer driver is a download and keeps this PyTorch.
         fixes=_fixes(update, reinstall, oldest, cuda, driver_first=os == "windows"),
     )

@@ -376,13 +376,21 @@ L4t = Annotated[str, Meta(pattern=r"\A[0-9]{1,3}(?:\.[0-9]{1,3}){0,3}(?:\.x)?\Z"
 """A Linux for Tegra release, or with ``.x`` all of them: ``36.4.3``, ``35.x``."""
 
 
+_FIRST_BRANCH = 100
+"""Chosen: above every release of Linux for Tegra, and below every branch of drivers."""
+
+
 class JetpackRow(Row, frozen=True):
-    """A Linux for Tegra release (`l4t`, "36.4.3"; "35.x" is all of 35) and its JetPack."""
+    """A Linux for Tegra release (`l4t`, "36.4.3"; "35.x" is all of 35) and its JetPack.
+
+    `driver` is the release of the driver that its nvidia-smi prints ("540.4.0").
+    """
 
     l4t: L4t
     jetpack: Words
     devices: Words
     cuda: Line | None = None
+    driver: VersionText | None = None
 
 
 class Jetpacks(Table, frozen=True):
@@ -403,6 +411,33 @@ class Jetpacks(Table, frozen=True):
         same = (row for row in self.rows if row.jetpack.partition(" ")[0] == jetpack)
         exact = (row for row in self.rows if row.jetpack == jetpack)
         return next(exact, None) or next(same, None)
+
+    def of_driver(self, release: str) -> JetpackRow | None:
+        """Return the oldest Linux for Tegra with a driver of this release, None if unknown.
+
+        Up to JetPack 5 the driver has the number of Linux for Tegra itself ("35.4.1").
+        """
+        wanted = parse(release)
+        if wanted is None or wanted[0] < _FIRST_BRANCH:
+            return self.of_l4t(release)
+        with_it = [row for row in self.rows if row.driver and parse(row.driver) == wanted]
+        return min(with_it, key=lambda row: parse(row.l4t) or (), default=None)
+
+    def cuda_of_driver(self, release: str) -> str | None:
+        """Return the CUDA of a board's driver; for an unknown release, the oldest of its branch.
+
+        A board's driver is not one of the desktop releases with the same first number.
+        """
+        row = self.of_driver(release)
+        if row is not None:
+            return row.cuda
+        wanted = parse(release) or ()
+        found = [
+            row.cuda
+            for row in self.rows
+            if row.cuda and (parse(row.driver) or ())[:1] == wanted[:1]
+        ]
+        return min(found, key=lambda cuda: parse(cuda) or (), default=None)
 
     def first_with(self, cuda: str) -> JetpackRow | None:
         """Return the oldest JetPack known to have this CUDA or a newer one."""
