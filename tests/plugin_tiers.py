@@ -19,16 +19,14 @@ _OBJECTS_BETWEEN_COLLECTIONS = 20_000
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Use no workers for a few tests, which they only delay, nor for those that share a cluster.
 
-    For the others use one more than there are processors: many tests wait for a process, a
-    deadline or a socket, about a quarter of the time of all. Of the fast ones alone that wait at
-    sockets, many stand together, so two more.
+    For the others use two more than there are processors: many tests wait for a process, a
+    deadline or a socket, about a quarter of the time of all.
     """
     few = config.args_source is pytest.Config.ArgsSource.ARGS or config.option.finding
     if few or config.option.markexpr in ("gate", "gpu"):
         return 0
     is_known = hasattr(os, "sched_getaffinity")  # on Linux
-    more = 2 if config.option.markexpr == "fast" else 1
-    return more + (len(os.sched_getaffinity(0)) if is_known else os.cpu_count() or 1)
+    return 2 + (len(os.sched_getaffinity(0)) if is_known else os.cpu_count() or 1)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

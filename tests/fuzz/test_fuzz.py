@@ -3,7 +3,6 @@
 ``tools/fuzz.py`` does the same for hours, guided by what an input reaches.
 """
 
-import itertools
 import random
 import sys
 import time
@@ -18,10 +17,11 @@ pytestmark = [
     pytest.mark.hostile,
     pytest.mark.skipif(sys.platform == "win32", reason="memory is measured as on Unix"),
 ]
-SECONDS, FEWEST = 1.5, 30
-"""Processor time for the altered inputs of a target, and how many there are at least.
+SECONDS, FEWEST, MOST = 1.5, 30, 10_000
+"""Processor time for the altered inputs of a target, and how many there are at least and at most.
 
-They are the same ones every time, and show what a change of a reader breaks in most inputs.
+They are the same ones every time, and show what a change of a reader breaks in most inputs. Of 16
+readers that took more than 10,000, none reached a line of gpucheck for the first time after 8,497.
 ``tools/fuzz.py`` looks for rare ones, for hours.
 """
 EACH = pytest.mark.parametrize("name", sorted(all_targets()))
@@ -53,7 +53,7 @@ def test_altered_samples(name: str, tmp_path: Path) -> None:
     chance = random.Random(name)  # noqa: S311  # the same inputs every time
     seeds = target.seeds()
     begun = time.process_time()
-    for fed in itertools.count():
+    for fed in range(MOST):
         if fed >= FEWEST and time.process_time() - begun > SECONDS:
             return
         data = mutate(chance.choice(seeds), target.form, chance, seeds, target.words)

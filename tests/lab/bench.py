@@ -79,7 +79,7 @@ class Bench:
         for path in (bench.home, bench.work):
             path.mkdir(parents=True)
         shutil.copytree(
-            template.prefix, bench.prefix, symlinks=True, copy_function=_copied_or_linked
+            template.prefix, bench.prefix, symlinks=True, copy_function=copied_or_linked
         )
         return bench
 
@@ -116,7 +116,7 @@ class Bench:
         assert "done-well" in done.stdout, done.stdout
 
 
-def _copied_or_linked(source: str, target: str) -> object:
+def copied_or_linked(source: str, target: str) -> object:
     """Copy a file, but link one of pip, which nothing here breaks: that takes half of the time."""
     if "/site-packages/pip/" not in source:
         return shutil.copy2(source, target)

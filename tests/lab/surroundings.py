@@ -1,5 +1,7 @@
 """What an environment of the lab has around it: the index, and how it is made and broken."""
 
+import fcntl
+import os
 import shlex
 import shutil
 from collections.abc import Iterator
@@ -74,13 +76,25 @@ def broken_bench(case: broken.Broken, template: Bench, folder: Path) -> Bench:
     return bench
 
 
-def template_of(kind: str, index: str, templates: dict[str, Bench]) -> Bench:
-    """Return the environment of a kind, made when it is first asked for."""
+def folder_of_all(factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that all workers of this run share."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "lab"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def template_of(kind: str, index: str, folder: Path) -> Bench:
+    """Return the environment of a kind, made when a worker first asks for it; it is only copied."""
     if kind == "uv" and not shutil.which("uv"):
         pytest.skip("needs uv")
-    if kind not in templates:
-        templates[kind] = made(kind, index, templates["folder"].folder)
-    return templates[kind]
+    well = folder / f"{kind} is well"
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not well.exists():
+            made(kind, index, folder)
+            well.touch()
+    return Bench(folder / kind, index)
 
 
 def show(bench: Bench, case: broken.Broken, python: str = "") -> str:

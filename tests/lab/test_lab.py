@@ -20,7 +20,7 @@ import pynvml
 import pytest
 from _pytest.mark import ParameterSet
 from bench import SHOW, Bench, ask
-from surroundings import broken_bench, indexed, settings, show, template_of
+from surroundings import broken_bench, folder_of_all, indexed, settings, show, template_of
 
 import gpucheck
 import packaging
@@ -62,22 +62,22 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def templates(index: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Bench]:
-    """Environments in which all is well, by kind; those that were asked for."""
-    return {"folder": Bench(tmp_path_factory.mktemp("templates"), index)}
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of environments in which all is well, by kind; those that were asked for."""
+    return folder_of_all(tmp_path_factory)
 
 
 @pytest.mark.process
-def test_each_kind_is_well_before_it_is_broken(index: str, templates: dict[str, Bench]) -> None:
+def test_each_kind_is_well_before_it_is_broken(index: str, templates: Path, tmp_path: Path) -> None:
     for kind in kinds.KINDS:
-        bench = template_of(kind, index, templates)
+        bench = Bench.copy_of(template_of(kind, index, templates), tmp_path / kind)
         assert ask(bench, "--gpus 0").causes == ("none",), kind
         assert "2.9.1" in bench.shell(f'{bench.python} -c "{SHOW}"').stdout
 
 
 @pytest.mark.parametrize("case", [_in_tier(case) for case in broken.ALL])
 def test_what_is_printed_mends_it(
-    case: broken.Broken, index: str, templates: dict[str, Bench], tmp_path: Path
+    case: broken.Broken, index: str, templates: Path, tmp_path: Path
 ) -> None:
     bench = broken_bench(case, template_of(case.kind, index, templates), tmp_path)
     assert "all-is-well" not in bench.shell(show(bench, case)).stdout
@@ -107,7 +107,7 @@ def test_twenty_are_mended_by_gpucheck_fix() -> None:
 @pytest.mark.gate
 @pytest.mark.parametrize("case", _CASES, ids=[case.name for case in _CASES])
 def test_gpucheck_fix_mends_them(
-    case: broken.Broken, index: str, templates: dict[str, Bench], tmp_path: Path
+    case: broken.Broken, index: str, templates: Path, tmp_path: Path
 ) -> None:
     bench = broken_bench(case, template_of(case.kind, index, templates), tmp_path)
     assert "all-is-well" not in bench.shell(show(bench, case)).stdout
@@ -118,7 +118,7 @@ def test_gpucheck_fix_mends_them(
 
 @pytest.mark.gate
 def test_gpucheck_fix_mends_the_environment_that_it_is_installed_in(
-    index: str, templates: dict[str, Bench], tmp_path: Path
+    index: str, templates: Path, tmp_path: Path
 ) -> None:
     case = next(breakage for breakage in broken.ALL if breakage.name == "typing-extensions-gone")
     bench = broken_bench(case, template_of(case.kind, index, templates), tmp_path)

@@ -1,6 +1,7 @@
 """The published PyTorch builds, and the limits of a machine that each of them meets."""
 
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -28,6 +29,7 @@ Channel = Literal["pip", "conda-forge"]
 CHANNEL: Final = "conda-forge"
 WINDOWS_ON_ARM_PAGE: Final = "https://github.com/NVIDIA/pytorch-windows-ci"
 """NVIDIA's page about its builds for Windows on Arm: the command, GPUs, driver and index."""
+_CAPABILITIES = 64  # more than the table of GPUs has; texts of others are bounded so
 _LONGEST_SHOWN = 80  # chosen: a refusal stays one sentence, whatever was typed
 LIMITS: tuple[Limit, ...] = ("python", "driver", "torch", "glibc", "companions")
 
@@ -124,7 +126,7 @@ class Offers:
         self._releases = {row.torch: row for row in tables.get(TorchReleases).newest_first()}
         self._rows: dict[Offer, BuildRow] = dict(self._published())
         self._boards = {_board_offer(row): row for row in self._installable()}
-        self._code: dict[tuple[str, bool], frozenset[Offer]] = {}
+        self._code = lru_cache(_CAPABILITIES)(self._offers_with_code)
 
     def with_cuda(self) -> Collection[Offer]:
         """Return every published CUDA build."""
@@ -165,18 +167,17 @@ class Offers:
         run the wheels for servers there. ``unified``: the board's CUDA is one of those with which
         code for servers counts as well.
         """
-        key = (capability, unified)
-        if key not in self._code:
-            machine = MachineLimits(self.platform, capabilities=(capability,), unified=unified)
-            board = self.tables.get(GpuProducts).is_jetson(capability)
-            made = (o for o, row in self._boards.items() if capability in row.compute_capabilities)
-            self._code[key] = frozenset(made) | frozenset(
-                offer
-                for offer, row in self._rows.items()
-                if (row.confirmed or not board)
-                and fits_gpus(self.tables, row, machine) is Runs.CUBIN
-            )
-        return self._code[key]
+        return self._code(capability, unified)
+
+    def _offers_with_code(self, capability: str, unified: bool) -> frozenset[Offer]:  # noqa: FBT001  # its cache takes no names
+        machine = MachineLimits(self.platform, capabilities=(capability,), unified=unified)
+        board = self.tables.get(GpuProducts).is_jetson(capability)
+        made = (o for o, row in self._boards.items() if capability in row.compute_capabilities)
+        return frozenset(made) | frozenset(
+            offer
+            for offer, row in self._rows.items()
+            if (row.confirmed or not board) and fits_gpus(self.tables, row, machine) is Runs.CUBIN
+        )
 
     def is_unified(self, situation: Situation) -> bool:
         """Whether the system has one CUDA for servers and boards, as JetPack 7.2 has on Orin."""

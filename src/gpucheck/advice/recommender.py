@@ -1,6 +1,7 @@
 """The PyTorch build that works on every GPU of a machine, and why; or why there is none."""
 
 from collections.abc import Collection
+from functools import lru_cache
 from itertools import combinations
 
 from msgspec import Struct
@@ -78,11 +79,10 @@ class Recommendation(Struct, frozen=True, kw_only=True):
 
 
 class Recommender:
-    """Recommends builds from one set of tables, and keeps what it has computed."""
+    """Recommends builds from one set of tables."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        self._offers: dict[tuple[str, Channel], Offers] = {}
 
     def recommend(self, situation: Situation) -> Recommendation:
         """Return the newest build that fits, with reasons, or the reasons why none does.
@@ -135,10 +135,12 @@ class Recommender:
 
     def offers(self, platform: str, channel: Channel = "pip") -> Offers:
         """Return the offers for a platform: wheels, or the builds of conda-forge."""
-        if (platform, channel) not in self._offers:
-            kind = Offers if channel == "pip" else CondaOffers
-            self._offers[platform, channel] = kind(self._tables, platform)
-        return self._offers[platform, channel]
+        return _offers(self._tables, platform, channel)
+
+
+@lru_cache(maxsize=16)  # the platforms in both channels: each fix asks for the same ones again
+def _offers(tables: Tables, platform: str, channel: Channel) -> Offers:
+    return (Offers if channel == "pip" else CondaOffers)(tables, platform)
 
 
 class _Search:

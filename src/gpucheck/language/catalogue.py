@@ -27,6 +27,7 @@ _now: contextvars.ContextVar[Language] = contextvars.ContextVar("language", defa
 _MAGIC = 0x950412DE  # of GNU gettext's .mo files, little-endian
 _HEADER = struct.Struct("<5I")
 _ENTRY = struct.Struct("<2I")
+_OFTEN = 4096  # templates, more than the largest page has
 
 
 class Compiled:
@@ -90,6 +91,7 @@ class Catalogue:
 
     def __init__(self, translations: Compiled) -> None:
         self._translations = translations
+        self._template = functools.lru_cache(_OFTEN)(translations.translation)
 
     def has(self, key: str, plural: str = "") -> bool:
         """Whether a template is one of our code: a catalogue has them all."""
@@ -104,7 +106,7 @@ class Catalogue:
         """
         if not isinstance(text, Sentence) or not text.key:
             return text
-        template = self._translations.translation(text.key)
+        template = self._template(text.key)
         try:
             return text.in_words(template, self.words) if template else str(text)
         except _NOT_ITS_PARAMETERS:

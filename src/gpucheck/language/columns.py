@@ -1,5 +1,7 @@
 """How wide text is on a terminal, and where it may be broken: Chinese has no blanks."""
 
+import functools
+import re
 from collections.abc import Iterator, Sequence
 
 WIDTH = 80  # columns without a terminal; it and the range are promised in docs/architecture.md, 1.1
@@ -11,6 +13,9 @@ _NO_LINE_ENDS_WITH = "（「『【《〈“‘([{"
 _HAN = (("\u2e80", "\u9fff"), ("\uf900", "\ufaff"), ("\uff00", "\uffef"))
 """Chinese characters, their punctuation and full-width forms. A pattern of so many characters takes
 longer to compile than a page to lay out."""
+_BREAK = re.compile("(?<=[hb])(?=[hoEe])|(?<=[oB])(?=[he])")
+"""Between the kinds of two characters: one is Chinese, and neither sign forbids it."""
+_OFTEN = 4096  # characters that a long page in Chinese has; text of others may have any
 
 
 def width_of(text: str) -> int:
@@ -20,6 +25,7 @@ def width_of(text: str) -> int:
     return sum(map(_columns, text))
 
 
+@functools.lru_cache(_OFTEN)
 def _columns(char: str) -> int:
     import unicodedata  # noqa: PLC0415  # most text is ASCII, and its import takes time
 
@@ -57,26 +63,24 @@ def chunks(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _parts(word: str) -> Iterator[str]:
-    if word.isascii() or not any(map(_is_han, word)):
-        yield word
-        return
-    part = ""
-    for char in word:
-        if part and _may_break(part[-1], char):
-            yield part
-            part = ""
-        part += char
-    yield part
+    begin = 0
+    if not word.isascii():
+        for place in _BREAK.finditer("".join(map(_kind, word))):
+            yield word[begin : place.start()]
+            begin = place.start()
+    yield word[begin:]
 
 
-def _may_break(before: str, after: str) -> bool:
-    if before in _NO_LINE_ENDS_WITH or after in _NO_LINE_BEGINS_WITH:
-        return False
-    return _is_han(before) or _is_han(after)
+@functools.lru_cache(_OFTEN)
+def _kind(char: str) -> str:
+    """Return "e" if no line ends with a Chinese sign, "b" if none begins with it, else "h".
 
-
-def _is_han(char: str) -> bool:
-    return any(first <= char <= last for first, last in _HAN)
+    Of other characters it is the capital, or "o".
+    """
+    kind = "e" if char in _NO_LINE_ENDS_WITH else "b" if char in _NO_LINE_BEGINS_WITH else ""
+    if any(first <= char <= last for first, last in _HAN):
+        return kind or "h"
+    return kind.upper() or "o"
 
 
 def wrapped(words: str, width: int, indent: int = 0, hang: int = 0) -> Sequence[str]:
