@@ -97,7 +97,7 @@ class ExtensionFixes(Derived):
         if self._tools.compiles_cuda() is False:
             needs = say(
                 "This takes a C++ compiler, and a CUDA toolkit if it has code for GPUs: this "
-                "machine does not have both."
+                "machine lacks at least one of them."
             )
             text = in_turn([text, needs])
         command = self._python.pip(
@@ -124,7 +124,7 @@ class ExtensionFixes(Derived):
         if self._tools.compiles_cuda() is False:
             no_tools = say(
                 "Compiling it against this torch needs a CUDA toolkit and a C++ compiler; this "
-                "machine does not have both."
+                "machine lacks at least one of them."
             )
             return Fix(text=in_turn((release, no_tools)), verify=verify)
         compiling = say(
@@ -429,7 +429,7 @@ class ExtensionFixes(Derived):
                 text=say(
                     "Install a wheel of {package} that its project built for torch {torch}, if "
                     "its releases have one; compiling its source takes a CUDA toolkit and a C++ "
-                    "compiler, and this machine does not have both.",
+                    "compiler, and this machine lacks at least one of them.",
                     package=package,
                     torch=torch,
                 ),

@@ -61,7 +61,7 @@ def is_for_powershell(command: str) -> bool:
 
 COLLECT = "sudo nvidia-bug-report.sh"
 ENDS_PROCESS = say(
-    "This ends the process, even if it belongs to somebody else. The first command shows its owner."
+    "This ends a process that may be somebody else's: the first command shows its owner. Ask first."
 )
 ENDS_WSL = say(
     "This ends everything that runs in WSL, in all its distributions (Docker Desktop uses one, "
@@ -90,7 +90,8 @@ DRAIN_EITHER = say(
 )
 _DRAIN = {"slurm": DRAIN_SLURM, "kubernetes": DRAIN_KUBERNETES, "either": DRAIN_EITHER}
 COLLECT_FIRST = say(
-    "Collect the driver's bug report for NVIDIA before that: a reset or restart erases its data."
+    "First of all collect the driver's bug report for NVIDIA: after a reset or restart its data is "
+    "gone."
 )
 AS_ADMINISTRATOR = say("Run this in a terminal that was started as administrator.")
 _TWO_SHELLS = say("Commands with $env: or Env: are for PowerShell, those with set for cmd.")

@@ -249,7 +249,7 @@ class Python(Derived):
     def run_there(self) -> Sentence:
         """Say that programs run in the new virtual environment only with its Python."""
         return say(
-            "Install there what else your programs need, and start them with {python}.",
+            "Install your programs' other packages there, and start them with {python}.",
             python=self.new_python(),
         )
 

@@ -204,7 +204,9 @@ class Surroundings(Derived):
         if self._system.os == "windows":
             for_cmd = set_in_cmd(variable, value)
             return (set_in_powershell(variable, value), for_cmd) if for_cmd else ()
-        return (f"export {variable}={shlex.quote(value)}",)
+        # zsh looks up a program for a word that begins with "=", so that one is quoted, too.
+        quoted = f"'{value}'" if value.startswith("=") else ""
+        return (f"export {variable}={quoted or shlex.quote(value)}",)
 
     def path_without(self, variable: str, folders: Collection[str]) -> tuple[str, ...]:
         """Return the commands that remove folders from a search path; none if it contains none.

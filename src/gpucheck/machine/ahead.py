@@ -104,6 +104,8 @@ def ask(words: "Sequence[str]", *, as_module: bool) -> bool:
         as_module: whether the user has chosen the interpreter by ``python -m gpucheck``.
     """
     global asked  # noqa: PLW0603  # one process asks once, before all else
+    if "_GPUCHECK_COMPLETE" in os.environ:  # a shell asks for words (docs/shell.md), without any
+        return False
     named = _python_of(words)
     # A closed standard stream would get its number from the pipe.
     if named is None or sys.platform != "linux" or None in (sys.stdin, sys.stdout, sys.stderr):
