@@ -89,7 +89,7 @@ class Reasons:
                     "the Python and the system.", gpus=gpus),
             )  # fmt: skip
         return (
-            say("No build of conda-forge, from PyTorch {oldest} on, is known to have it either.",
+            say("No build of conda-forge, from PyTorch {oldest} on, is known to run on it either.",
                 oldest=oldest),
         )  # fmt: skip
 
