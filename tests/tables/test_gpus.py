@@ -242,3 +242,9 @@ def test_names_that_drivers_print(tables: Tables, name: str, capability: str | N
 )
 def test_the_newest_devices(tables: Tables, device_id: str, capability: str) -> None:
     assert some(tables.get(PciDevices).device(device_id)).compute_capability == capability
+
+
+def test_the_titan_x_of_pascal_is_known_by_the_name_that_nvidia_smi_prints(tables: Tables) -> None:
+    products = tables.get(GpuProducts)
+    assert products.capability("NVIDIA TITAN X (Pascal)") == "6.1"
+    assert products.capability("NVIDIA GeForce GTX TITAN X") == "5.2"

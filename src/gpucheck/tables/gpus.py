@@ -112,8 +112,13 @@ def all_named(named: ByName, wanted: str) -> set[str | None]:
 
 @functools.lru_cache(maxsize=4096)  # chosen: above the products; names of others are bounded so
 def plain_product(name: str) -> str:
-    """Return a product name in the form used for comparison: without case, hyphens and "NVIDIA"."""
-    return " ".join(name.lower().replace("-", " ").split()).removeprefix("nvidia ")
+    """Return a product name in the form used for comparison: without case, hyphens and "NVIDIA".
+
+    nvidia-smi calls one card TITAN X (Pascal), and NVIDIA's lists call it TITAN X; that of Maxwell
+    is a GTX TITAN X in both.
+    """
+    plain = " ".join(name.lower().replace("-", " ").split()).removeprefix("nvidia ")
+    return plain.removesuffix(" (pascal)")
 
 
 # GPU architectures: which toolkits and driver branches support a compute capability.
