@@ -129,7 +129,7 @@ class Pasted(Section, frozen=True, kw_only=True):
     """Whether somebody asks or describes something in it; a list of facts does not."""
     launcher: str | None = None
     """What starts the ranks, as far as the text shows it: ``torchrun``, ``accelerate`` ..."""
-    framework: str | None = None
+    computes_with: str | None = None
     """What the program computes with, if the text names that and not PyTorch: ``Paddle`` ..."""
     own_verdict: str | None = None
     """The verdict of a gpucheck report in the text: ``healthy``, ``broken`` ..."""

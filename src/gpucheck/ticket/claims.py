@@ -86,7 +86,7 @@ def settled_with(tables: Tables) -> Settled:
 
 # A text as a snapshot: its facts, and its messages as facts; and back, to judge it anew.
 
-_OF_THE_TEXT = ("signs", "readers", "taken", "failure", "tells", "launcher", "framework")
+_OF_THE_TEXT = ("signs", "readers", "taken", "failure", "tells", "launcher", "computes_with")
 _FRAMEWORKS = {
     "paddle": "PaddlePaddle", "tensorflow": "TensorFlow", "onnxruntime": "ONNX Runtime",
     "ctranslate2": "CTranslate2", "mxnet": "MXNet", "darknet": "Darknet", "caffe": "Caffe",
@@ -147,7 +147,7 @@ def snapshot_of(reading: Reading, tables: Tables) -> Snapshot:
         failure=_failed(reading.failure) if reading.failure is not None else None,
         tells=reading.tells,
         launcher=launcher_in(reading.text.lower),
-        framework=_framework(reading.text.lower),
+        computes_with=_framework(reading.text.lower),
         sources={**pasted.sources, **dict.fromkeys(_OF_THE_TEXT, say("the text"))},
     )
     return Snapshot(sections, ProbeRuns(), tables=tables.version, origin="pasted")
@@ -317,8 +317,8 @@ def claims_of(matches: Sequence[Match], pasted: Pasted, *, on_windows: bool) -> 
     of_messages = [*_of_messages(matches, on_windows=on_windows), *_of_wording(pasted)]
     failed = _of_failure(pasted, on_windows=on_windows)
     knows = {match.slug for match in matches if match.message.fixes}
-    if pasted.framework:
-        of_messages = [_of_framework(claim, pasted.framework) for claim in of_messages]
+    if pasted.computes_with:
+        of_messages = [_of_framework(claim, pasted.computes_with) for claim in of_messages]
     return (
         [*of_messages, *failed]
         if knows & {claim.slug for claim in failed}

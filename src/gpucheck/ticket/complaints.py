@@ -226,10 +226,10 @@ def asked_about(pasted: Pasted) -> str:
         )
     if COLLECT_ENV.rpartition(".")[2] in (pasted.readers or ()):
         return RUN
-    if pasted.framework:
+    if pasted.computes_with:
         return say(
             "the output of `nvidia-smi`, the release of {framework} and how it was installed",
-            framework=pasted.framework,
+            framework=pasted.computes_with,
         )
     if _STANDS_STILL.search(complaint):
         return say(

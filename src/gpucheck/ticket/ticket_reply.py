@@ -136,7 +136,7 @@ def _to_send(finding: Finding, report: Report) -> tuple[str, ...]:
         return ()  # a report on the environment would not tell more
     family = rule.family if rule is not None else ""
     read = report.snapshot.get(Pasted).readers or ()
-    of_torch = not report.snapshot.get(Pasted).framework
+    of_torch = not report.snapshot.get(Pasted).computes_with
     wanted = (COLLECT_ENV,) if of_torch else ("nvidia-smi",)
     environment = () if COLLECT_ENV.rpartition(".")[2] in read else wanted
     if family == "driver":
