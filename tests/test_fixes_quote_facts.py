@@ -20,6 +20,7 @@ from rules_support import snapshot
 from selftest_facts import failed, ran, result
 from test_machines import EACH, judged, reported
 
+from gpucheck.derived.surroundings import set_in_shell
 from gpucheck.engine import Report
 from gpucheck.facts import Section
 from gpucheck.facts.preflight import Culprit, OwnFailure, Preflight, RankOutcome, culprit_data
@@ -223,3 +224,11 @@ def test_no_text_of_a_saved_report_is_executed(section: Section) -> None:
     assert any(
         "gpucheck selftest" in command or "NodeName=" in command for command in commands(document)
     )
+
+
+def test_a_value_that_begins_with_an_equals_sign_stays_one_word() -> None:
+    """It is quoted for zsh; a quote within it must not end that."""
+    for value in ("=mlx5_0", "='; touch x; '", "=a b", "plain"):
+        words = shlex.split(set_in_shell("NCCL_IB_HCA", value))
+        assert words == ["export", f"NCCL_IB_HCA={value}"]
+    assert set_in_shell("NCCL_IB_HCA", "=mlx5_0") == "export NCCL_IB_HCA='=mlx5_0'"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from gpucheck.advice.offers import CHANNEL, Offer
 from gpucheck.advice.package_indexes import conda_install
 from gpucheck.derived import Derived
-from gpucheck.derived.surroundings import in_either, set_in_cmd
+from gpucheck.derived.surroundings import in_either, set_in_cmd, set_in_shell
 from gpucheck.derived.wheels import meets
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.system import System
@@ -270,9 +270,7 @@ class Python(Derived):
             return set_in_cmd(name, value)
         if not value:
             return f"unset {name}"
-        # zsh looks up a program for a word that begins with "=", so that one is quoted, too.
-        quoted = f"'{value}'" if value.startswith("=") else ""
-        return f"export {name}={quoted or shlex.quote(value)}"
+        return set_in_shell(name, value)
 
     def with_user_site(self, command: str) -> tuple[str, ...]:
         """Return the commands that run one for which the user site counts, whatever is set."""

@@ -39,6 +39,15 @@ def set_in_powershell(variable: str, value: str) -> str:
     return f"$env:{variable} = '{re.sub(_SINGLE, lambda found: found[0] * 2, value)}'"
 
 
+def set_in_shell(variable: str, value: str) -> str:
+    """Return the command that sets a variable in a shell of Linux or macOS.
+
+    zsh looks up a program for a word that begins with "=", so that one is quoted, too.
+    """
+    quoted = f"'{value}'" if value == shlex.quote(value) and value[:1] == "=" else ""
+    return f"export {variable}={quoted or shlex.quote(value)}"
+
+
 def set_in_cmd(variable: str, value: str) -> str:
     """Return the command that sets a variable in cmd; "" if there is no way to write it."""
     return "" if re.search(_REFUSED, value) else f'set "{variable}={value}"'
@@ -204,9 +213,7 @@ class Surroundings(Derived):
         if self._system.os == "windows":
             for_cmd = set_in_cmd(variable, value)
             return (set_in_powershell(variable, value), for_cmd) if for_cmd else ()
-        # zsh looks up a program for a word that begins with "=", so that one is quoted, too.
-        quoted = f"'{value}'" if value.startswith("=") else ""
-        return (f"export {variable}={quoted or shlex.quote(value)}",)
+        return (set_in_shell(variable, value),)
 
     def path_without(self, variable: str, folders: Collection[str]) -> tuple[str, ...]:
         """Return the commands that remove folders from a search path; none if it contains none.
