@@ -103,7 +103,10 @@ class ExtensionFixes(Derived):
         command = self._python.pip(
             "install", "--no-build-isolation", "--force-reinstall", "--no-deps", "."
         )
-        example = say("The command below is an example: run it in the folder of its source.")
+        example = say(
+            "The command below is an example: run it in the folder with {package}'s source.",
+            package=found.name,
+        )
         return Fix(
             text=in_turn([text, example]) if command else text,
             commands=(command,) if command else (),

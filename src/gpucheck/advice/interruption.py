@@ -90,8 +90,8 @@ DRAIN_EITHER = say(
 )
 _DRAIN = {"slurm": DRAIN_SLURM, "kubernetes": DRAIN_KUBERNETES, "either": DRAIN_EITHER}
 COLLECT_FIRST = say(
-    "First of all collect the driver's bug report for NVIDIA: after a reset or restart its data is "
-    "gone."
+    "First of all collect the driver's bug report for NVIDIA: a reset or restart erases what it "
+    "would contain."
 )
 AS_ADMINISTRATOR = say("Run this in a terminal that was started as administrator.")
 _TWO_SHELLS = say("Commands with $env: or Env: are for PowerShell, those with set for cmd.")

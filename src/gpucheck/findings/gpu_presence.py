@@ -123,16 +123,15 @@ def check_no_nvidia_gpu(  # noqa: PLR0913, PLR0917  # the request, the bus, the 
         commands=("gpucheck --gpus 0",),
         verify="gpucheck --gpus 0",
     )
+    on_cpu = (or_else(cpu_build),) if cpu_build else ()
+    # Hosts that only submit jobs run Linux.
+    others = (*on_cpu, only_builds) if system.os == "windows" else (only_builds, *on_cpu)
     return Hit(
         headline=say(
             "PyTorch {version} is a CUDA build, but {none}", version=torch.version, none=none
         ),
         evidence=("torch.built_for", *evidence),
-        fixes=(
-            _and_its_build(_find_one(pci, system), pci, code, products),
-            only_builds,
-            *((or_else(cpu_build),) if cpu_build else ()),
-        ),
+        fixes=(_and_its_build(_find_one(pci, system), pci, code, products), *others),
         confidence=confidence,
     )
 
@@ -247,8 +246,8 @@ def _find_one(pci: Pci, system: System) -> Fix:
             )
         return Fix(
             text=say(
-                "If {gpus} is still in this machine, plug it in, or switch it on. If not, run on a "
-                "machine with an NVIDIA GPU.",
+                "If {gpus} is still in this machine, reseat the card and its power cables, or "
+                "enable it in Device Manager. If not, run on a machine with an NVIDIA GPU.",
                 gpus=gpus,
             )
         )

@@ -412,7 +412,7 @@ def _healthy_without_gpu(torch: str, built_for: str, system: System, *, has_amd:
     if built_for == "cpu":
         return say(
             "No NVIDIA GPU is seen here (one that is switched off is not seen, either); {torch} is "
-            "a CPU build, which is right without one",
+            "a CPU build, which is right without a GPU",
             torch=torch,
         )
     return say("No NVIDIA GPU here, and nothing is wrong with {torch}.", torch=torch)
