@@ -85,8 +85,8 @@ class Offer(Struct, frozen=True, kw_only=True):
     the list of its GPU code is not fully confirmed, ``note`` says why. ``announced`` false: PyTorch
     published it without naming it in its release plan. ``channel`` is who publishes it.
     ``index`` or ``wheel``: it was made for boards, and only this index has it or this address is
-    its own; it needs the libraries ``lacking``, which the boards lack, and the packages
-    ``requires``, which pip would choose too new. ``driver`` is the oldest that its maker names, ""
+    its own; it needs the libraries ``lacking``, which the boards lack. ``requires`` are packages
+    that pip or conda would choose too new. ``driver`` is the oldest that its maker names, ""
     where that of its CUDA counts.
     """
 
