@@ -153,7 +153,7 @@ def test_where_conda_forge_does_not_help_it_says_why(
 
 
 def test_the_build_for_kepler_comes_with_a_cudnn_that_has_code_for_it() -> None:
-    """conda would take cuDNN 8.9.7; from 8.8 on none has code for 3.5."""
+    """Of itself conda would take cuDNN 8.9.7; from 8.8 on none has code for 3.5."""
     box = ("--os", "linux", "--arch", "x86_64", "--python-version", "3.9", "--driver", "470.256.02")
     words = ["recommend", "--gpu", "Tesla K20m", "--tool", "conda", "--glibc", "2.17", *box]
     done = CliRunner().invoke(cli.gpucheck, words)

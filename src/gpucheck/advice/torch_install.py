@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gpucheck.advice.exclusions import lacking, usual_range
 from gpucheck.advice.offers import CHANNEL
 from gpucheck.advice.package_indexes import PackageIndexes, names_its_build
-from gpucheck.advice.pip_requirement import companion_doubts, requirement
+from gpucheck.advice.pip_requirement import companion_doubts, download, requirement
 from gpucheck.advice.recommender import Offer, Recommendation, Recommender, Situation
 from gpucheck.advice.situations import MachineFacts, left_aside
 from gpucheck.advice.target_python import Python
@@ -107,6 +107,10 @@ class TorchFixes(Derived):
         """Return the fix that installs a build with the program that its channel is for."""
         if offer.channel != "pip":
             return self._python.install_by_conda(text, offer)
+        fix = self._by_pip(text, offer)
+        return replace(fix, commands=(*download(offer), *fix.commands))
+
+    def _by_pip(self, text: str, offer: Offer) -> Fix:
         words = self._requirement(offer)
         if self._facts.python() is not None or not self._python.may_keep(offer.build):
             return self._python.install(text, words, build=offer.build)
@@ -300,7 +304,10 @@ class TorchFixes(Derived):
                 f"gpucheck recommend --python {inside}",
             )
         else:
-            commands = self._python.new_environment(self._requirement(best, elsewhere=True))
+            commands = (
+                *download(best),
+                *self._python.new_environment(self._requirement(best, elsewhere=True)),
+            )
             mirror = self._mirror_sentences(best, elsewhere=True)
             if self._packages.find("numpy"):
                 commands += (self._python.install_there("install", self._numpy_for(best)),)

@@ -153,6 +153,7 @@ class Recommending:
     def _commands(self, offer: "Offer", target: "Snapshot") -> tuple[tuple[str, ...], str]:
         """Return the commands that install an offer, and the one that verifies it."""
         from gpucheck.advice import Python  # noqa: PLC0415
+        from gpucheck.advice.pip_requirement import download  # noqa: PLC0415
         from gpucheck.engine import supply  # noqa: PLC0415
         from gpucheck.facts.torch import Interpreter, TorchBuild  # noqa: PLC0415
         from gpucheck.tables.versions import released  # noqa: PLC0415
@@ -180,6 +181,7 @@ class Recommending:
         if self._wish.tool == "uv":
             verify = "" if python.is_closed() else verify
             commands = _uv_commands(arguments, python, executable, offer.build)
+        commands = (*download(offer), *commands)
         return (*commands, *self._compiled(offer, python), *self._rest(python)), verify
 
     def _by_conda(self, offer: "Offer", python: "Python") -> tuple[tuple[str, ...], str]:
