@@ -115,7 +115,7 @@ def test_where_conda_forge_has_nothing_pip_installs() -> None:
     assert found["commands"][0].startswith("python -m pip install torch==2.3.1 ")
     notes = " ".join(found["notes"])
     assert "no build of torch 1.13 or newer of conda-forge that fits, so this installs by" in notes
-    assert "No build of conda-forge's PyTorch 1.13 or newer for Linux on x86_64" in notes
+    assert "conda-forge has no torch 1.13.1 for Python 3.12" in notes
 
 
 def test_nothing_fits_is_exit_status_1_with_the_reason() -> None:
