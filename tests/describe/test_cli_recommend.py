@@ -397,6 +397,8 @@ def test_an_orin_takes_the_pytorch_of_its_jetpack() -> None:
          "{jp}/v512/pytorch/torch-2.1.0a0+41361538.nv23.06-cp38-cp38"),
         ("5.1.4", "Jetson AGX Xavier", "3.8",
          "{jp}/v512/pytorch/torch-2.1.0a0+41361538.nv23.06-cp38-cp38"),
+        ("6.0 DP", "Jetson AGX Orin", "3.10",
+         "'numpy<2' {jp}/v60dp/pytorch/torch-2.2.0a0+81ea7a4.nv24.01-cp310-cp310"),
         ("5.0.2", "Jetson AGX Xavier", "3.8",
          "{jp}/v502/pytorch/torch-1.13.0a0+d0d6b1f2.nv22.10-cp38-cp38"),
         ("4.6.1", "Jetson Nano", "3.6",
@@ -429,15 +431,11 @@ def test_a_wheel_whose_address_hides_its_name_is_saved_under_it_first(tool: str)
     assert class_of(load) == "environment"
 
 
-def test_a_jetpack_without_an_address_names_what_was_made_for_it() -> None:
-    done = run("--jetpack", "6.0 DP", "--gpu", "Orin", "--python-version", "3.10")
-    assert done.exit_code == 3, "a wheel is there, only not its address"
-    words = " ".join(done.stdout.split())
-    assert "NVIDIA's list has them: https://forums.developer.nvidia.com/t/72048" in words
-    assert "For JetPack 6.0 DP NVIDIA made torch 2.1.0 (Python 3.10)" in words
+def test_a_python_without_a_wheel_for_the_board_names_what_was_made_for_it() -> None:
     wrong_python = run("--jetpack", "5.1.1", "--gpu", "Orin", "--python-version", "3.10")
     words = " ".join(wrong_python.stdout.split())
     assert "It would fit with Python 3.8" in words
+    assert "For JetPack 5.1.1 NVIDIA made torch 1.13.0 (Python 3.8)" in words
     assert "With JetPack 7.2 or newer" in words
 
 
