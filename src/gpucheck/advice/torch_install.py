@@ -85,11 +85,11 @@ class TorchFixes(Derived):
         """Return the fix that replaces torch by a build that fits every GPU and the driver.
 
         None if no build is known to fit. If no wheel has code for the GPUs, it is conda-forge's
-        build in a new environment; if only those for another Python have it, an environment with
-        this Python.
+        build in a new environment, if it is not older than the installed one; if only those for
+        another Python have it, an environment with this Python.
         """
         found = self._recommended()
-        if found is not None and found.elsewhere is not None and not self._is_of_ngc():
+        if found is not None and found.elsewhere is not None and self._may_move(found.elsewhere):
             return self._python.new_conda_environment(
                 in_turn((found.reasons[0], make_by_conda(found.elsewhere))), found.elsewhere
             )
@@ -102,6 +102,14 @@ class TorchFixes(Derived):
             return Fix(text=in_turn((_use(what, why), *more, _OF_NGC)))
         text = in_turn((_install(what, why), *more, *self._mirror_sentences(found.best)))
         return self._installing(text, found.best)
+
+    def _may_move(self, there: Offer) -> bool:
+        """Whether a build of conda-forge may replace this environment: nobody is sent back years.
+
+        A desktop's GT 710 beside a PyTorch for the CPU is no fault because of a build of 2023.
+        """
+        mine, other = released(self._torch.version), released(there.torch)
+        return not self._is_of_ngc() and (mine is None or other is None or other >= mine)
 
     def _installing(self, text: str, offer: Offer) -> Fix:
         """Return the fix that installs a build with the program that its channel is for."""
