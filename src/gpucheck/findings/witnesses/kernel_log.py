@@ -47,7 +47,7 @@ class NvswitchErrors(Derived):
     meaning with the driver.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917  # the log, its numbers, whose they are, what works
+    def __init__(  # the log, its numbers, whose they are, what works
         self, log: KernelLog, sxids: Sxids, nvml: Nvml, cuda: CudaDriver, driver: DriverState
     ) -> None:
         self._events = log.sxids or []
