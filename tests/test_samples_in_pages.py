@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from click.testing import CliRunner
@@ -33,7 +34,7 @@ def test_the_report_of_the_chinese_readme() -> None:
 @pytest.mark.parametrize(
     ("page", "language"), [("docs/install.md", "en"), ("docs/zh/install.md", "zh")]
 )
-def test_the_report_of_windows(page: str, language: str) -> None:
+def test_the_report_of_windows(page: str, language: Literal["en", "zh"]) -> None:
     shown = _TEXT.search((ROOT / page).read_text(encoding="utf-8"))
     assert shown is not None
     with speaking(language):

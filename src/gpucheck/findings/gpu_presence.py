@@ -212,7 +212,7 @@ def _and_its_build(find: Fix, pci: Pci, code: TorchCode, products: GpuProducts) 
     if not cuda:
         return find
     also = say(
-        "For {gpu}, install the build for CUDA {cuda}, too: this PyTorch has no code for it.",
+        "{gpu} also needs the build for CUDA {cuda} instead of this one, which has no code for it.",
         gpu=former,
         cuda=cuda,
     )
@@ -246,10 +246,12 @@ def _find_one(pci: Pci, system: System) -> Fix:
             )
         return Fix(
             text=say(
-                "If {gpus} is still in this machine, reseat the card and its power cables, or "
-                "enable it in Device Manager. If not, run on a machine with an NVIDIA GPU.",
+                "If {gpus} is still in this machine, enable it in Device Manager; if it is not "
+                "listed there, switch the machine off, and reseat the card and its power cables. "
+                "If it is gone, run on a machine with an NVIDIA GPU.",
                 gpus=gpus,
-            )
+            ),
+            restart="machine",
         )
     text: str = say("Run on a machine with an NVIDIA GPU.")
     if system.virtualization:
