@@ -1,5 +1,6 @@
 from typing import Any
 
+import msgspec
 import pytest
 from each import each
 from rule_facts import (
@@ -225,6 +226,31 @@ def test_other_errors_of_an_nvswitch_are_silent(
     sxid: int, *, fatal: bool | None, ago: float | None
 ) -> None:
     quiet(judge(HOST, gpu(), CUDA_STARTS, of_switch(sxid, fatal=fatal, ago=ago)))
+
+
+BEFORE, SINCE = "NPORT_MULTICASTTSTATE_TAGPOOL_ECC_DBE_ERR", "OSFP_THERM_WARN_DEACTIVATED"
+
+
+@each(
+    ("driver", "names"),
+    [("535.129.03", f"({BEFORE})"), ("550.54.15", f"({SINCE})"), (None, f"({BEFORE} / {SINCE})")],
+)
+def test_a_number_that_changed_its_meaning_is_named_by_the_driver(
+    driver: str | None, names: str
+) -> None:
+    nvml = msgspec.structs.replace(gpu(), driver_release=driver)
+    assert names in hit(judge(HOST, nvml, of_switch(28002, fatal=True))).headline
+
+
+def test_the_driver_says_whether_a_number_is_a_fatal_error() -> None:
+    old, new, unknown = (
+        msgspec.structs.replace(gpu(), driver_release=release)
+        for release in ("545.29.06", "550.40.07", None)
+    )
+    found = hit(judge(HOST, old, of_switch(28005, fatal=None)))
+    assert "NPORT_MULTICASTTSTATE_CRUMBSTORE_BUF_OVERWRITE_ERR" in found.headline
+    for nvml in (new, unknown):  # a thermal notice, or it may be one
+        quiet(judge(HOST, nvml, CUDA_STARTS, of_switch(28005, fatal=None)))
 
 
 def test_in_a_container_the_host_restarts() -> None:

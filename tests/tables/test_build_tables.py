@@ -330,3 +330,19 @@ def test_the_torchtext_of_a_torch(tables: Tables) -> None:
     assert table.companion_for("2.2.2", "torchtext") == "0.17.2"
     assert table.companion_for("2.6.0", "torchtext") is None
     assert table.pin("torchtext", "0.18.0") == ">=2.3.0"
+
+
+@each(
+    ("version", "platform", "glibc"),
+    [
+        ("0.8.5.post1", "linux_x86_64", "2.28"),  # xformers, which it pins
+        ("0.9.2", "linux_x86_64", "2.29"),  # _moe_C.abi3.so; the tag says 2.5
+        ("0.11.2", "linux_aarch64", "2.29"),
+        ("0.33.0", "linux_x86_64", "2.28"),
+        ("0.33.0", "linux_aarch64", "2.34"),  # tilelang, which it pins
+    ],
+)
+def test_the_c_library_of_a_wheel_is_not_that_of_its_tag_alone(
+    tables: Tables, version: str, platform: str, glibc: str
+) -> None:
+    assert some(tables.get(Extensions).wheel("vllm", version, platform)).glibc == glibc

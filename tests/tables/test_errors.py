@@ -4,7 +4,8 @@ from each import each
 from tables.some import some
 
 from gpucheck.tables import Tables
-from gpucheck.tables.error_codes import CudaErrors, NvmlErrors, Xids
+from gpucheck.tables.error_codes import CudaErrors, NvmlErrors, Sxids, Xids
+from gpucheck.tables.versions import numbers
 
 
 @each(
@@ -38,6 +39,29 @@ def test_no_unused_xid_is_fatal(tables: Tables) -> None:
     assert len(unused) > 30
     assert not any(row.is_fatal for row in unused)
     assert tables.get(Xids).xid(9999) is None
+
+
+def test_an_sxid_that_changed_its_meaning(tables: Tables) -> None:
+    sxid = tables.get(Sxids).sxid
+    assert some(sxid(28004, "535.288.01")).kind == "fatal"
+    assert some(sxid(28004, "550.40.07")).kind is None
+    both = some(sxid(28004))
+    assert both.kind is None  # they share none
+    assert both.mnemonic.split(" / ") == [
+        some(sxid(28004, "545.29.06")).mnemonic,
+        some(sxid(28004, "595.45.04")).mnemonic,
+    ]
+    assert some(sxid(29002)).kind == "fatal"  # of both meanings
+    assert some(sxid(28006)).mnemonic.endswith("_MCTO_ERR")
+    assert sxid(28006, "580.142") is None
+
+
+def test_the_meanings_of_a_number_do_not_overlap(tables: Tables) -> None:
+    drivers = ("515.65.01", "535.43.02", "545.29.06", "550.40.07", "595.45.04")
+    rows = tables.get(Sxids).rows
+    for driver in drivers:
+        there = [row.sxid for row in rows if row.is_of(numbers(driver))]
+        assert len(set(there)) == len(there)
 
 
 def test_cuda_errors(tables: Tables) -> None:

@@ -2,7 +2,8 @@
 
 from typing import ClassVar, Literal
 
-from gpucheck.tables.base import Row, Table, Words
+from gpucheck.tables.base import Row, Table, VersionText, Words
+from gpucheck.tables.versions import at_least, numbers, parse
 
 # Numbers of errors: of CUDA, of NVML, of its libraries, of the driver (Xid).
 
@@ -189,13 +190,25 @@ Recovery = Literal[
 
 
 class SxidRow(Row, frozen=True):
-    """An SXid: its number and name in the driver's code, its kind, impact and recovery."""
+    """An SXid: its number and name in the driver's code, its kind, impact and recovery.
+
+    A number that changed its meaning has several rows: from driver branch `since` on, and before
+    branch `before`.
+    """
 
     sxid: int
     mnemonic: Words
     kind: Kind | None = None
     impact: Impact = ""
     recovery: Recovery = ""
+    since: VersionText | None = None
+    before: VersionText | None = None
+
+    def is_of(self, driver: tuple[int, ...]) -> bool:
+        """Return whether the number has this meaning in a driver."""
+        if self.before is not None and at_least(driver, numbers(self.before)):
+            return False
+        return self.since is None or at_least(driver, numbers(self.since))
 
 
 class Sxids(Table, frozen=True):
@@ -204,6 +217,28 @@ class Sxids(Table, frozen=True):
     name: ClassVar[str] = "sxid"
     rows: tuple[SxidRow, ...]
 
-    def sxid(self, number: int) -> SxidRow | None:
-        """Return the row of an SXid."""
-        return next((row for row in self.rows if row.sxid == number), None)
+    def sxid(self, number: int, driver: str = "") -> SxidRow | None:
+        """Return what an SXid means in a driver.
+
+        If the driver is unknown and the number has several meanings, the answer has the names of
+        all of them, and else only what they share.
+        """
+        release = parse(driver)
+        rows = [
+            row
+            for row in self.rows
+            if row.sxid == number and (release is None or row.is_of(release))
+        ]
+        if len(rows) <= 1:
+            return next(iter(rows), None)
+        kinds, impacts, recoveries = (
+            {getattr(row, column) for row in rows} for column in ("kind", "impact", "recovery")
+        )
+        return SxidRow(
+            sxid=number,
+            mnemonic=" / ".join(row.mnemonic for row in rows),
+            kind=kinds.pop() if len(kinds) == 1 else None,
+            impact=impacts.pop() if len(impacts) == 1 else "",
+            recovery=recoveries.pop() if len(recoveries) == 1 else "",
+            source=tuple(dict.fromkeys(source for row in rows for source in row.source)),
+        )

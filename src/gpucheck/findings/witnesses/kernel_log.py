@@ -3,7 +3,9 @@
 from msgspec.structs import replace
 
 from gpucheck.advice import DriverFixes
+from gpucheck.derived.driver_state import DriverState
 from gpucheck.derived.surroundings import Surroundings
+from gpucheck.facts import UnknownFactError
 from gpucheck.facts.base import Derived
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.driver import CudaDriver, KernelLog, Nvml, SxidEvent
@@ -41,12 +43,16 @@ class NvswitchErrors(Derived):
     """The worst SXid of the log that asks for something.
 
     Fatal ones count, and those of the others that stall a GPU. The word of the message itself wins
-    over the table, because the generations of NVSwitches differ.
+    over the table, because the generations of NVSwitches differ, and a number may have changed its
+    meaning with the driver.
     """
 
-    def __init__(self, log: KernelLog, sxids: Sxids, nvml: Nvml, cuda: CudaDriver) -> None:
+    def __init__(  # the log, its numbers, whose they are, what works
+        self, log: KernelLog, sxids: Sxids, nvml: Nvml, cuda: CudaDriver, driver: DriverState
+    ) -> None:
         self._events = log.sxids or []
         self._sxids = sxids
+        self._driver = driver
         gpus = nvml.gpus or []
         self._gpus_answer = bool(gpus) and not any(gpu.lost for gpu in gpus)
         self._cuda_starts = cuda.init_code == 0
@@ -58,7 +64,7 @@ class NvswitchErrors(Derived):
         if not worst[0]:
             return None
         event = self._events[worst[1]]
-        row = self._sxids.sxid(event.sxid or 0)
+        row = self._row(event)
         doubtful = self._is_old(event) or self._may_be_a_reset(row)
         mild = doubtful or not self._is_fatal(event)
         what = say("{sxid} of {nvswitch}", sxid=_named(event, row), nvswitch=_where(event))
@@ -76,9 +82,16 @@ class NvswitchErrors(Derived):
             confidence=Confidence.POSSIBLE if doubtful else Confidence.LIKELY,
         )
 
+    def _row(self, event: SxidEvent) -> SxidRow | None:
+        try:
+            release = self._driver.release()
+        except UnknownFactError:
+            release = ""
+        return self._sxids.sxid(event.sxid or 0, release)
+
     def _rank(self, event: SxidEvent) -> int:
         """Return 0 for an event that asks for nothing, and more for a worse one."""
-        row = self._sxids.sxid(event.sxid or 0)
+        row = self._row(event)
         if not self._is_fatal(event):
             stalls = row is not None and row.impact == "gpu-stalls"
             return 1 if stalls and not self._is_old(event) else 0
@@ -89,7 +102,7 @@ class NvswitchErrors(Derived):
     def _is_fatal(self, event: SxidEvent) -> bool:
         if event.fatal is not None:
             return event.fatal
-        row = self._sxids.sxid(event.sxid or 0)
+        row = self._row(event)
         return row is not None and row.kind in ("fatal", "always-fatal")
 
     def _is_old(self, event: SxidEvent) -> bool:
