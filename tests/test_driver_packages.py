@@ -114,6 +114,7 @@ def test_where_only_the_newest_is_packaged_an_old_gpu_gets_the_installer_of_its_
     assert fix.commands == ()
     assert "driver branch 580" in fix.text
     assert "https://www.nvidia.com/drivers" in fix.text
+    assert "Use its proprietary kernel modules." in fix.text  # the open ones begin with Turing
 
 
 @each(

@@ -195,6 +195,16 @@ def test_a_variable_of_torch_turns_preloading_off() -> None:
     assert by_name(found.libraries)["nvJitLink"].found_via == "runpath"
 
 
+def test_the_only_module_of_torch_is_loaded_where_the_interpreter_does_not_say_its_form(
+    found: Loading,
+) -> None:
+    host = machine_files.host(MACHINE)
+    python = interpreter.collect(host, TargetWish())
+    torch = torch_build.collect(host, python)
+    silent = msgspec.structs.replace(python, soabi=None)
+    assert loading.collect(host, silent, torch, OPENS).libraries == found.libraries
+
+
 def test_without_torch_and_without_an_interpreter(tmp_path: Path) -> None:
     host = machine(tmp_path)
     none = loading.collect(host, Interpreter(), TorchBuild(installed=False), OPENS)
