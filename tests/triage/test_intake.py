@@ -110,6 +110,7 @@ def test_a_damaged_gzip_is_read_as_far_as_it_goes() -> None:
     noise = random.Random(3).randbytes(200_000).hex().encode()  # noqa: S311  # no secret
     packed = gzip.compress(TELLING * 40 + noise)
     intake = taken(packed[: len(packed) // 2])
+    assert intake.notes[0].startswith("the text: ")
     assert "ends early" in intake.notes[0]
     assert judge(intake.text(), TABLES).root_causes == CAUSE
 
