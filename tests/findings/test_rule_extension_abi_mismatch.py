@@ -13,8 +13,10 @@ from rule_facts import (
     on_bus,
     quiet,
 )
-from rules_support import ask
+from rules_support import TABLES, ask, snapshot
 
+from gpucheck.derived.wheels import WheelsOfPypi
+from gpucheck.engine import supply
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.libraries import Extension, Extensions
@@ -135,6 +137,19 @@ def test_a_release_that_pypi_has_for_another_cuda_is_in_the_index_of_pytorch() -
     )
     torch = replace(TORCH, version="2.9.1+cu118", cuda="11.8")
     assert "whl/cu" not in commands(hit(judge(other_cuda, torch=torch)))  # nobody built it
+
+
+def test_a_wheel_of_pypi_is_for_another_cuda_only_beside_a_torch_for_that() -> None:
+    packages = Packages(distributions=[Distribution(project="xformers", version="0.0.35")])
+
+    def named(cuda: str) -> WheelsOfPypi:
+        facts = snapshot(LINUX, replace(TORCH, cuda=cuda), packages, Extensions())
+        made: WheelsOfPypi = supply(WheelsOfPypi, facts, TABLES)
+        return made
+
+    assert named("12.8").for_other_cuda() is None
+    with pytest.raises(UnknownFactError, match=r"xformers 0\.0\.35 of PyPI is for CUDA 12"):
+        named("13.0").for_other_cuda()
 
 
 def test_wheels_made_for_this_torch_are_offered() -> None:
