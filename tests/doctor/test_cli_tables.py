@@ -297,7 +297,7 @@ def test_an_index_with_nothing_new_is_said_so() -> None:
     with index_of(lambda path: page(KNOWN) if "/torch/" in path else (404, {}, b"")) as served:
         done = against(served)
     assert done.exit_code == 0
-    assert "has no release that the tables lack" in done.stdout
+    assert "has no release that the tables lack: torch, torchvision, torchaudio" in done.stdout
 
 
 @pytest.mark.usefixtures("without_pip")
