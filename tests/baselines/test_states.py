@@ -155,8 +155,9 @@ def test_each_host_and_environment_has_its_own_folder() -> None:
 
 
 def test_the_states_of_an_earlier_gpucheck_are_found_where_they_are() -> None:
-    target = {"interpreter": Interpreter(prefix="/opt/venv")}
-    snapshot = Snapshot(target, ProbeRuns(), tables="x", origin="live")
+    snapshot = Snapshot(
+        {"interpreter": Interpreter(prefix="/opt/venv")}, ProbeRuns(), tables="x", origin="live"
+    )
     assert store.own_folder({"HOME": "/h"}, snapshot).name == "host-037e51bbabe6"
 
 

@@ -36,12 +36,6 @@ def test_the_right_pair_is_fine() -> None:
     fine(judge(CU124, torchvision=("0.21.0+cu124", "==2.6.0"), torchaudio=("2.6.0", "==2.6.0")))
 
 
-def test_a_companion_without_a_version_is_not_judged() -> None:
-    nameless = Packages(distributions=[Distribution(project="torchvision")])
-    with pytest.raises(UnknownFactError):
-        ask(SLUG, CU124, nameless, VENV, UBUNTU)
-
-
 def test_torchvision_of_another_release() -> None:
     answer = hit(judge(CU124, torchvision=("0.20.1+cu124", "==2.5.1")))
     assert answer.headline == "torchvision 0.20.1+cu124 was made for torch 2.5.1, not 2.6.0+cu124"
