@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import click
 import jsonschema
 import pytest
 from click.testing import CliRunner
@@ -49,6 +50,17 @@ def test_a_wrong_format_and_wrong_tables_are_refused() -> None:
 
 def test_a_format_without_version_is_that_of_check() -> None:
     assert "Usage: gpucheck check" in shown("--format", "json", "--help")
+
+
+def test_the_options_of_check_come_first_as_well() -> None:
+    context = click.Context(cli.gpucheck, info_name="gpucheck", resilient_parsing=True)
+    options, words = (
+        {offer.value for offer in cli.gpucheck.shell_complete(context, begun)}
+        for begun in ("--fo", "")
+    )
+    assert {"--for", "--format"} <= options
+    assert "check" in words
+    assert not [word for word in words if word.startswith("-")]
 
 
 def offered(line: str, **env: str) -> list[str]:
