@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import msgspec
-import pytest
 from each import each
 from rules_machines import NO_CONTAINER, UBUNTU
 from rules_support import TABLES, snapshot
@@ -135,7 +134,7 @@ def test_what_is_not_known_gets_the_guide(distribution: str, version: str, machi
     assert "docs.nvidia.com" in fix.text
 
 
-@pytest.mark.parametrize(
+@each(
     ("distribution", "version", "needed"),
     [
         ("debian", "12", " contrib"),
@@ -156,9 +155,7 @@ def test_the_repository_that_has_the_dependencies_is_added_before_the_driver(
     assert added < driver
 
 
-@pytest.mark.parametrize(
-    ("distribution", "old", "new"), [("ubuntu", "20.04", "22.04"), ("linuxmint", "20.3", "21.3")]
-)
+@each(("distribution", "old", "new"), [("ubuntu", "20.04", "22.04"), ("linuxmint", "20.3", "21.3")])
 def test_an_ubuntu_past_its_support_has_no_package_of_a_new_branch(
     distribution: str, old: str, new: str
 ) -> None:
@@ -168,7 +165,7 @@ def test_an_ubuntu_past_its_support_has_no_package_of_a_new_branch(
     assert install(NEW, distribution, "").commands
 
 
-@pytest.mark.parametrize(("packages", "removed"), [([], True), (["nvidia-utils-535"], False)])
+@each(("packages", "removed"), [([], True), (["nvidia-utils-535"], False)])
 def test_a_driver_of_the_run_installer_is_removed_first(
     packages: list[str], *, removed: bool
 ) -> None:

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner
+from each import each
 
 from gpucheck.cli import gpucheck
 
@@ -27,7 +27,7 @@ def test_the_report_of_the_chinese_readme() -> None:
     assert [line for line in lines if line not in now] == []
 
 
-@pytest.mark.parametrize("page", ["docs/triage/triage.md", "docs/zh/triage/triage.md"])
+@each("page", ["docs/triage/triage.md", "docs/zh/triage/triage.md"])
 def test_the_replies_of_the_guide(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     issue = _TEXT.search(text)

@@ -9,6 +9,7 @@ import click
 import jsonschema
 import pytest
 from click.testing import CliRunner
+from each import each
 
 from gpucheck import __version__, cli
 from gpucheck.programs.schema import schema
@@ -25,9 +26,7 @@ def test_the_version_is_one_line() -> None:
     assert shown("--version", "--format", "terminal") == f"gpucheck {__version__}\n"
 
 
-@pytest.mark.parametrize(
-    "args", [("--version", "--format", "json"), ("--format=json", "--version")]
-)
+@each("args", [("--version", "--format", "json"), ("--format=json", "--version")])
 def test_the_version_is_data(args: tuple[str, ...]) -> None:
     data = json.loads(shown(*args))
     jsonschema.validate(data, schema("version"))

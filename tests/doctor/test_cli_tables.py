@@ -152,7 +152,7 @@ def test_a_folder_before_the_command_counts_more_than_the_variable(
     assert done.stdout == f"{copy.resolve()}\n"
 
 
-@pytest.mark.parametrize("args", [["--tables", "/nonsense"], ["--tables", "/nonsense", "-q"]])
+@each("args", [["--tables", "/nonsense"], ["--tables", "/nonsense", "-q"]])
 def test_without_a_command_it_is_checks_option(args: list[str]) -> None:
     done = CliRunner().invoke(cli.gpucheck, args)
     assert done.exit_code == 2

@@ -1,4 +1,5 @@
 import pytest
+from each import each
 from msgspec.structs import replace
 from rule_facts import (
     A100,
@@ -276,7 +277,7 @@ def test_of_variants_that_all_fail_one_cannot_say_which_is_taken() -> None:
     )
 
 
-@pytest.mark.parametrize(("release", "severity"), [("24", None), ("29", Severity.INFO)])
+@each(("release", "severity"), [("24", None), ("29", Severity.INFO)])
 def test_variants_for_other_releases_of_torch_are_not_for_this_one(
     release: str, severity: Severity | None
 ) -> None:
@@ -355,7 +356,7 @@ def test_the_worst_comes_first_and_all_are_named() -> None:
     assert "torchao" in found.headline
 
 
-@pytest.mark.parametrize("companion", ["torchvision", "torchaudio", "torchtext"])
+@each("companion", ["torchvision", "torchaudio", "torchtext"])
 def test_the_companions_are_left_to_their_own_rule(companion: str) -> None:
     quiet(judge(file(companion, symbols=(DECREF,))))
 

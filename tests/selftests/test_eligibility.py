@@ -3,7 +3,6 @@
 import time
 
 import msgspec
-import pytest
 from each import each
 from rule_facts import A100, CPU_TORCH, CUDA_TORCH, NO_TORCH, cuda_sees, nvml
 from rules_support import TABLES
@@ -68,7 +67,7 @@ def test_without_nodes_the_driver_s_own_word_counts() -> None:
     assert plan.why_not_by_itself(machine(NO_NODE, nvml(A100))) == ""
 
 
-@pytest.mark.parametrize("origin", ["sysroot", "recorded"])
+@each("origin", ["sysroot", "recorded"])
 def test_nothing_runs_in_what_is_only_files(origin: Origin) -> None:
     assert "only files" in plan.why_no_test(machine(origin=origin))
 
