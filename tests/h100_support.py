@@ -29,6 +29,8 @@ SMI = {
 }  # fmt: skip
 """What nvidia-smi answers; the fakes of NVML and libcuda say the same."""
 ADDRESS = "0000:19:00.0"
+QUIET_LOG = "6,1,0,-;Linux version 6.8.0-45-generic\n"
+"""The kernel log of a machine that has just begun: the one of this machine may tell of a fault."""
 _NODES = ("nvidia0", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 _VERSION = (
     f"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {RELEASE}  Release Build  "
@@ -46,11 +48,12 @@ mount -t tmpfs none "$0/dev"
 cd "$0/dev"
 mkdir shm pts nvidia-caps
 mount -t tmpfs none shm
-for node in "null 1 3" "zero 1 5" "full 1 7" "random 1 8" "urandom 1 9" "kmsg 1 11" "tty 5 0"; do
+for node in "null 1 3" "zero 1 5" "full 1 7" "random 1 8" "urandom 1 9" "tty 5 0"; do
     mknod -m 666 ${node%% *} c ${node#* }
 done
 for node in NODES; do mknod -m 666 $node c 1 3; done
 mknod -m 400 nvidia-caps/nvidia-cap1 c 1 3
+cp "$0/kmsg" kmsg
 ln -s /proc/self/fd fd; ln -s fd/0 stdin; ln -s fd/1 stdout; ln -s fd/2 stderr
 cd /
 mount --move "$0/dev" /dev
@@ -115,6 +118,7 @@ def entered(
     ):
         pytest.skip("needs root, iproute2 and mount namespaces")
     files = {
+        "kmsg": QUIET_LOG,
         "proc/driver/nvidia/version": _VERSION.replace(RELEASE, release),
         f"sys/bus/pci/devices/{ADDRESS}/vendor": "0x10de\n",
         f"sys/bus/pci/devices/{ADDRESS}/class": "0x030200\n",

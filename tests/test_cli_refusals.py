@@ -113,7 +113,7 @@ def test_a_file_keeps_its_mode_and_a_link_its_file(tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == [link, file]
 
 
-@pytest.mark.parametrize("command", ["schema", "explain", "list"])
+@each("command", ["schema", "explain", "list"])
 def test_a_dash_is_stdout(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     words = (command, "gpu-slow") if command == "explain" else (command,)

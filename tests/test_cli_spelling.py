@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner, Result
+from each import each
 
 from gpucheck.cli import gpucheck
 from gpucheck.cluster.commands import preflight
@@ -90,7 +91,7 @@ def test_a_finding_in_any_case_is_the_only_one_asked() -> None:
     assert "driver-too-old" not in done.stdout
 
 
-@pytest.mark.parametrize(
+@each(
     "words",
     [
         ("check", "--gpus", "8", "--require", "gpus-per-node=4"),

@@ -1,6 +1,5 @@
 """The check of one machine and the pre-flight of many have the same criteria and fixes."""
 
-import pytest
 from each import each
 from preflight_facts import facts, gpus, uuid
 from rules_machines import A100, DOCKER, H100, NO_CONTAINER, NO_VARIABLES, UBUNTU, nvml, nvml_of
@@ -63,7 +62,7 @@ def test_nvlinks(links: list[int], lost: set[int]) -> None:
     assert isinstance(alone, Hit) == bool(lost)
 
 
-@pytest.mark.parametrize(
+@each(
     ("slug", "fix"),
     [
         ("nvlink-down", nccl_surroundings.look_at_nvlinks()),

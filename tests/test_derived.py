@@ -62,7 +62,7 @@ def test_present(sections: tuple[Section, ...], present: bool) -> None:  # noqa:
     assert gpus(*sections).present() is present
 
 
-@pytest.mark.parametrize("system", [LINUX, WINDOWS, WSL2])
+@each("system", [LINUX, WINDOWS, WSL2])
 def test_present_is_unknown_where_nobody_looked(system: Section) -> None:
     with pytest.raises(UnknownFactError):
         gpus(system).present()
@@ -205,14 +205,14 @@ def test_libcuda_says_best_which_cuda_it_speaks() -> None:
         state(loaded("999.99.99")).cuda()
 
 
-@pytest.mark.parametrize("kind", ["driver", "wsl"])
+@each("kind", ["driver", "wsl"])
 def test_installed_libraries(kind: str) -> None:
     driver = Driver(libcuda=[libcuda(kind=kind)])
     assert state(driver).installed()
     assert state(driver).has_libcuda()
 
 
-@pytest.mark.parametrize("kind", ["stub", "compat"])
+@each("kind", ["stub", "compat"])
 def test_stubs_and_compat_are_no_driver(kind: str) -> None:
     driver = Driver(libcuda=[libcuda(kind=kind)], libnvidia_ml=[])
     assert not state(driver).installed()
@@ -237,7 +237,7 @@ SMI = NvidiaSmi(
 )
 
 
-@pytest.mark.parametrize("bus", [Pci(gpus=[]), Pci(problems={"*": "not there"})])
+@each("bus", [Pci(gpus=[]), Pci(problems={"*": "not there"})])
 def test_gpus_that_only_nvidia_smi_prints_count(bus: Pci) -> None:
     found = gpus(bus, SMI)
     assert found.present()

@@ -3,7 +3,7 @@
 from each import each
 from test_machines import TABLES
 
-from gpucheck.advice.distributions import in_distribution
+from gpucheck.advice.interruption import in_distribution
 from gpucheck.facts.system import System
 from gpucheck.ticket.judge import triage
 

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import msgspec
-import pytest
 from each import each
 from rules_machines import NO_CONTAINER, UBUNTU
 from rules_support import TABLES, snapshot
@@ -114,6 +113,7 @@ def test_where_only_the_newest_is_packaged_an_old_gpu_gets_the_installer_of_its_
     assert fix.commands == ()
     assert "driver branch 580" in fix.text
     assert "https://www.nvidia.com/drivers" in fix.text
+    assert "Use its proprietary kernel modules." in fix.text  # the open ones begin with Turing
 
 
 @each(
@@ -134,7 +134,7 @@ def test_what_is_not_known_gets_the_guide(distribution: str, version: str, machi
     assert "docs.nvidia.com" in fix.text
 
 
-@pytest.mark.parametrize(
+@each(
     ("distribution", "version", "needed"),
     [
         ("debian", "12", " contrib"),
@@ -155,9 +155,7 @@ def test_the_repository_that_has_the_dependencies_is_added_before_the_driver(
     assert added < driver
 
 
-@pytest.mark.parametrize(
-    ("distribution", "old", "new"), [("ubuntu", "20.04", "22.04"), ("linuxmint", "20.3", "21.3")]
-)
+@each(("distribution", "old", "new"), [("ubuntu", "20.04", "22.04"), ("linuxmint", "20.3", "21.3")])
 def test_an_ubuntu_past_its_support_has_no_package_of_a_new_branch(
     distribution: str, old: str, new: str
 ) -> None:
@@ -167,7 +165,7 @@ def test_an_ubuntu_past_its_support_has_no_package_of_a_new_branch(
     assert install(NEW, distribution, "").commands
 
 
-@pytest.mark.parametrize(("packages", "removed"), [([], True), (["nvidia-utils-535"], False)])
+@each(("packages", "removed"), [([], True), (["nvidia-utils-535"], False)])
 def test_a_driver_of_the_run_installer_is_removed_first(
     packages: list[str], *, removed: bool
 ) -> None:

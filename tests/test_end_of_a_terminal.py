@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from each import each
 
 from gpucheck.facts.streams import ReadOnce
 from gpucheck.ticket.commands import triage
@@ -71,7 +72,7 @@ def test_a_short_part_of_a_raw_stream_is_not_its_end() -> None:
             assert given.read(100) == part
 
 
-@pytest.mark.parametrize(("windows", "key"), [(False, "Ctrl-D."), (True, "Ctrl-Z and Enter.")])
+@each(("windows", "key"), [(False, "Ctrl-D."), (True, "Ctrl-Z and Enter.")])
 def test_the_keys_that_end_a_text_are_those_of_the_system(
     monkeypatch: pytest.MonkeyPatch, key: str, *, windows: bool
 ) -> None:

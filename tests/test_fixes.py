@@ -1,5 +1,4 @@
 import msgspec
-import pytest
 from each import each
 from rules_machines import (
     A100,
@@ -155,7 +154,7 @@ def test_a_fix_with_a_command_that_no_shell_takes_has_only_its_sentence() -> Non
 # Which torch.
 
 
-@pytest.mark.parametrize(
+@each(
     ("gpu", "torch", "expected"),
     [
         (RTX_4090, CPU, ("2.6.0", "cu124")),
@@ -406,7 +405,7 @@ def test_no_flavour_of_the_modules_drives_both() -> None:
     assert on_windows.conflict() == ""
 
 
-@pytest.mark.parametrize("system", [UBUNTU, WINDOWS, msgspec.structs.replace(UBUNTU, wsl=2)])
+@each("system", [UBUNTU, WINDOWS, msgspec.structs.replace(UBUNTU, wsl=2)])
 def test_no_driver_is_proposed_that_has_dropped_the_gpu(system: System) -> None:
     made = driver(system, several("3.7")).install("525.60.13")
     assert "No driver 525.60.13 or newer supports board 3.7" in made.text

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import pytest
 from each import each
 from gpu_samples import NODE, with_gpus, with_xids, xid
 from msgspec.structs import replace
@@ -70,7 +69,7 @@ def test_a_finding_says_what_it_means_for_the_gpu_that_it_names(name: str) -> No
     assert (found.gpus[2].findings, bool(found.gpus[2].reason)) == ((slug,), True)
 
 
-@pytest.mark.parametrize("number", [13, 31, 43, 45, 63, 74, 94, 154])
+@each("number", [13, 31, 43, 45, 63, 74, 94, 154])
 def test_an_xid_for_which_nvidia_asks_for_no_reset_takes_no_gpu_out_of_service(number: int) -> None:
     assert words(judged(with_xids(xid(number, 2, HOUR)))) == ["keep"] * 8
 
@@ -169,7 +168,7 @@ def test_a_self_test_that_failed_leaves_its_gpu_unknown_where_a_library_is_at_fa
     assert "cudnn-convolution" in found.gpus[1].reason
 
 
-@pytest.mark.parametrize("device", ["cuda:x", "cuda:-1", "cuda:9999", "cuda:", "cuda:0,cuda:x"])
+@each("device", ["cuda:x", "cuda:-1", "cuda:9999", "cuda:", "cuda:0,cuda:x"])
 def test_a_device_of_a_saved_report_may_be_anything(device: str) -> None:
     assert len(words(judged(after_tests(replace(wrong(0), device=device))))) == 8
 

@@ -162,7 +162,7 @@ def commands(*args: str, env: dict[str, str] | None = None) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("tool", ["pip", "uv"])
+@each("tool", ["pip", "uv"])
 def test_recommend_names_the_wheel_mirror(tool: str) -> None:
     (plain,) = commands("--tool", tool)
     option = "--default-index" if tool == "uv" else "--index-url"

@@ -16,6 +16,7 @@ import msgspec
 import planted_machine
 import pytest
 from broken_torch import break_torch
+from each import each
 from planted_machine import LOG, PRIVATE
 
 from gpucheck import cli
@@ -171,7 +172,7 @@ def test_triage_of_a_saved_machine(run: Run, form: str) -> None:
     assert private_in(run("triage", "machine.json", "--format", form)) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("tool", "arguments"),
     [
         ("check", {}),

@@ -31,7 +31,7 @@ def test_what_is_no_number_is_none(text: str) -> None:
     assert whole_number(text) is None
 
 
-@pytest.mark.parametrize(("text", "number"), [("0", 0), ("007", 7), ("9" * 12, 10**12 - 1)])
+@each(("text", "number"), [("0", 0), ("007", 7), ("9" * 12, 10**12 - 1)])
 def test_numbers(text: str, number: int) -> None:
     assert whole_number(text) == number
 
@@ -56,13 +56,13 @@ def _called(function: ast.FunctionDef) -> list[str]:
     return [ast.unparse(call).rpartition(".")[2] for call in calls]
 
 
-@pytest.mark.parametrize("mask", ["²", "9" * 5000])
+@each("mask", ["²", "9" * 5000])
 def test_a_pasted_mask_that_is_no_number(mask: str) -> None:
     table = "GPU 0: NVIDIA A100\nRuntimeError: CUDA error: out of memory\n"
     gpucheck.triage(f"CUDA_VISIBLE_DEVICES={mask}\n{table}")
 
 
-@pytest.mark.parametrize("cell", ["²", "9" * 30])
+@each("cell", ["²", "9" * 30])
 def test_a_pasted_table_with_cells_that_are_no_numbers(cell: str) -> None:
     text = (
         "index, name, memory.total [MiB], temperature.gpu\n"
@@ -88,13 +88,13 @@ def test_an_index_of_a_selftest_that_is_none() -> None:
     assert _area_of_selftest("²", snapshot()) is None
 
 
-@pytest.mark.parametrize("text", ["0" * 9 + "9" * 5, "²", "9" * 5000])
+@each("text", ["0" * 9 + "9" * 5, "²", "9" * 5000])
 def test_a_described_count_keeps_its_bound_behind_zeros(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  # its caller says what is wrong
         keys._count(text)  # noqa: SLF001
 
 
-@pytest.mark.parametrize("data", [b"[%d]", b'{"a": -%d}', b'{"x": [1, {"y": %d}]}'])
+@each("data", [b"[%d]", b'{"a": -%d}', b'{"x": [1, {"y": %d}]}'])
 def test_json_with_a_number_of_more_than_64_bits(data: bytes) -> None:
     refuse_long_numbers(data % (2**64 - 1))
     for number in (10**20, 10**400):

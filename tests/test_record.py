@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from each import each
 
 from gpucheck._about import VERSION
 from gpucheck.facts.driver import CudaDriver, Nvml, NvmlGpu
@@ -153,7 +154,7 @@ def test_an_archive_has_what_the_folder_has(tmp_path: Path) -> None:
         _write(tmp_path / "machine.zip")
 
 
-@pytest.mark.parametrize("status", ["timed-out", "crashed"])
+@each("status", ["timed-out", "crashed"])
 def test_what_hung_or_crashed_was_not_absent(
     tmp_path: Path, status: Literal["timed-out", "crashed"]
 ) -> None:

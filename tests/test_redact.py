@@ -305,7 +305,7 @@ def test_variables_by_what_they_hold() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "value"),
     [
         # as an image for CUDA 13.0 has it, which is 2,165 characters long

@@ -5,7 +5,6 @@ files, each named after the mistake.
 """
 
 import msgspec
-import pytest
 from each import each
 from rule_facts import cuda_fails, loaded, nvml
 from working_machine import (
@@ -102,7 +101,7 @@ def test_a_driver_of_the_same_cuda_major_is_enough(
     assert found.verdict == "healthy", findings_and_fixes(found)
 
 
-@pytest.mark.parametrize(
+@each(
     ("release", "driver_cuda", "index"),
     [("470.256.02", "11.4", "cu118"), ("515.105.01", "11.7", "cu118"), ("525.147.05", "12.0", "")],
 )
@@ -155,7 +154,7 @@ def test_code_for_a_lower_minor_runs(
     assert found.verdict == "healthy", findings_and_fixes(found)
 
 
-@pytest.mark.parametrize("build", [torch("2.9.1+cu130", "13.0", CU130), CUDA_BUILD])
+@each("build", [torch("2.9.1+cu130", "13.0", CU130), CUDA_BUILD])
 def test_pascal_gets_a_build_that_has_its_code(build: TorchBuild) -> None:
     """4.2.21, 24: no nightly will ever have it, and no tool may be silent."""
     found = report(build, *serving(GTX_1080_TI))
@@ -164,7 +163,7 @@ def test_pascal_gets_a_build_that_has_its_code(build: TorchBuild) -> None:
     assert "nightly" not in commands(found) + findings_and_fixes(found)
 
 
-@pytest.mark.parametrize("release", ["580.95.05", "550.144.03"])
+@each("release", ["580.95.05", "550.144.03"])
 def test_a_first_install_on_pascal(release: str) -> None:
     """4.2.22, 27: the install command itself made the fault."""
     cuda = "13.0" if release.startswith("580") else "12.4"
@@ -188,7 +187,7 @@ def test_blackwell_with_builds_before_it() -> None:
     assert "/whl/cu1" in commands(found)
 
 
-@pytest.mark.parametrize("cards", [(H100, GTX_1080_TI), (GTX_1080_TI, H100)])
+@each("cards", [(H100, GTX_1080_TI), (GTX_1080_TI, H100)])
 def test_the_second_gpu_counts_too(cards: tuple[tuple[str, str], ...]) -> None:
     """4.2.25: "compatible", after a look at GPU 0."""
     found = report(torch("2.9.1+cu130", "13.0", CU130), *serving(*cards))
@@ -232,7 +231,7 @@ def test_no_toolkit_no_variables_no_system_cudnn() -> None:
     assert (found.verdict, findings_and_fixes(found)) == ("healthy", "")
 
 
-@pytest.mark.parametrize("python", ["3.13.1", "3.14.0"])
+@each("python", ["3.13.1", "3.14.0"])
 def test_a_new_python_with_its_wheel(python: str) -> None:
     """4.3.32: "torch supports Python up to 3.12"."""
     new: Interpreter = replace(VENV, version=python)

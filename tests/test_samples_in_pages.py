@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 from typing import Literal
 
-import pytest
 from click.testing import CliRunner
+from each import each
 from test_machines import reported
 
 from gpucheck.cli import gpucheck
@@ -31,10 +31,9 @@ def test_the_report_of_the_chinese_readme() -> None:
     assert [line for line in lines if line not in now] == []
 
 
-@pytest.mark.parametrize(
-    ("page", "language"), [("docs/install.md", "en"), ("docs/zh/install.md", "zh")]
-)
-def test_the_report_of_windows(page: str, language: Literal["en", "zh"]) -> None:
+@each("language", ["en", "zh"])
+def test_the_report_of_windows(language: Literal["en", "zh"]) -> None:
+    page = "docs/install.md" if language == "en" else "docs/zh/install.md"
     shown = _TEXT.search((ROOT / page).read_text(encoding="utf-8"))
     assert shown is not None
     with speaking(language):
@@ -43,7 +42,7 @@ def test_the_report_of_windows(page: str, language: Literal["en", "zh"]) -> None
     assert [line for line in shown[1].splitlines() if line not in now] == []
 
 
-@pytest.mark.parametrize("page", ["docs/triage/triage.md", "docs/zh/triage/triage.md"])
+@each("page", ["docs/triage/triage.md", "docs/zh/triage/triage.md"])
 def test_the_replies_of_the_guide(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     issue = _TEXT.search(text)

@@ -186,7 +186,7 @@ def test_python_option_takes_a_command(tmp_path: Path) -> None:
     assert chosen(door, "python3.11")[0] == f"{SYSTEM} | --python"
 
 
-@pytest.mark.parametrize(
+@each(
     ("python", "problem"),
     [
         ("/home/user/nowhere", "--python: /home/user/nowhere does not exist"),
@@ -375,9 +375,7 @@ def test_a_recording_replays(tmp_path: Path) -> None:
     assert find(again, TargetWish()).value == live
 
 
-@pytest.mark.parametrize(
-    "raw", [{"status": "splendid"}, {"status": "ok", "answer": {"version": 3}}, {}]
-)
+@each("raw", [{"status": "splendid"}, {"status": "ok", "answer": {"version": 3}}, {}])
 def test_a_broken_recording_is_a_problem(tmp_path: Path, raw: dict[str, object]) -> None:
     answer = find(machine(tmp_path, answers={"worker.json": raw}), TargetWish())
     assert answer.value is None

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 
 import preflight_samples
-import pytest
 import report_samples
 from each import each
 from readers_support import TABLES
@@ -151,7 +150,7 @@ def test_whatever_a_report_names_is_taken(slug: str) -> None:
     assert found.findings[0].fixes
 
 
-@pytest.mark.parametrize("verdict", ["unknown", "broken", "warning"])
+@each("verdict", ["unknown", "broken", "warning"])
 def test_a_report_without_a_cause_is_not_healthy(verdict: str) -> None:
     """A newer gpucheck may name what this one does not know."""
     for causes in ((), ("not-yet-known",)):

@@ -5,9 +5,11 @@ import os
 import subprocess
 import sys
 
+import click
 import jsonschema
 import pytest
 from click.testing import CliRunner
+from each import each
 
 from gpucheck import __version__, cli
 from gpucheck.programs.schema import schema
@@ -24,9 +26,7 @@ def test_the_version_is_one_line() -> None:
     assert shown("--version", "--format", "terminal") == f"gpucheck {__version__}\n"
 
 
-@pytest.mark.parametrize(
-    "args", [("--version", "--format", "json"), ("--format=json", "--version")]
-)
+@each("args", [("--version", "--format", "json"), ("--format=json", "--version")])
 def test_the_version_is_data(args: tuple[str, ...]) -> None:
     data = json.loads(shown(*args))
     jsonschema.validate(data, schema("version"))
@@ -49,6 +49,17 @@ def test_a_wrong_format_and_wrong_tables_are_refused() -> None:
 
 def test_a_format_without_version_is_that_of_check() -> None:
     assert "Usage: gpucheck check" in shown("--format", "json", "--help")
+
+
+def test_the_options_of_check_come_first_as_well() -> None:
+    context = click.Context(cli.gpucheck, info_name="gpucheck", resilient_parsing=True)
+    options, words = (
+        {offer.value for offer in cli.gpucheck.shell_complete(context, begun)}
+        for begun in ("--fo", "")
+    )
+    assert {"--for", "--format"} <= options
+    assert "check" in words
+    assert not [word for word in words if word.startswith("-")]
 
 
 def offered(line: str, **env: str) -> list[str]:

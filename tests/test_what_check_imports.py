@@ -35,7 +35,7 @@ NOT_NEEDED = (
 NOT_FOR_HELP = (
     "gpucheck.advice", "gpucheck.programs.examination", "gpucheck.programs.functions",
     "gpucheck.programs.questions", "gpucheck.describe.recommending", "gpucheck.baselines",
-    "gpucheck.programs.mcp_server", "gpucheck.ticket.batch_command", "gpucheck.cluster",
+    "gpucheck.programs.mcp_server", "gpucheck.ticket.batch", "gpucheck.cluster",
     "gpucheck.derived", "gpucheck.engine", "gpucheck.facts", "gpucheck.findings",
     "gpucheck.machine.base", "gpucheck.log_patterns", "gpucheck.output", "gpucheck.probes",
     "gpucheck.selftests", "gpucheck.ticket", "gpucheck.describe", "mcp", "subprocess",

@@ -1,6 +1,6 @@
 """An old state that knows too little: nothing is explained by what it does not say."""
 
-import pytest
+from each import each
 from test_machines import TABLES, reported
 
 from gpucheck.baselines.words import Explanation, explain
@@ -24,7 +24,7 @@ def _explained(after: str, unknown: type[Section]) -> Explanation:
     return found
 
 
-@pytest.mark.parametrize("after", CASES)
+@each("after", CASES)
 def test_an_unknown_fact_explains_nothing(after: str) -> None:
     found = _explained(after, CASES[after])
     assert found.changes == ()

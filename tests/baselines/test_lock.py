@@ -30,7 +30,7 @@ DISTRIBUTIONS = [
 ]
 
 
-@pytest.mark.parametrize("tool", ["pip", "uv"])
+@each("tool", ["pip", "uv"])
 def test_pins_are_what_an_import_takes(tool: lock.Tool) -> None:
     text = lock.text(_environment(distributions=DISTRIBUTIONS), tool)
     assert text.startswith("# gpucheck-lock/1 torch=2.9.1+cu128 python=3.12\n")
@@ -103,15 +103,13 @@ def test_a_package_whose_pin_is_none_is_left_out() -> None:
     assert [line for line in text.splitlines() if line[0] != "#"] == ["d==1.0-2"]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "torch==2.9.1\n", "# gpucheck-lock/1 torch=$(id) python=3.12"]
-)
+@each("text", ["", "torch==2.9.1\n", "# gpucheck-lock/1 torch=$(id) python=3.12"])
 def test_another_file_is_refused(text: str) -> None:
     with pytest.raises(LockError, match="does not begin with"):
         lock.read(text)
 
 
-@pytest.mark.parametrize("managed", [False, True])
+@each("managed", [False, True])
 def test_the_name_of_the_file_is_one_word_of_the_command(tmp_path: Path, managed: bool) -> None:  # noqa: FBT001
     file = tmp_path / "my lock;id.txt"
     file.write_text("# gpucheck-lock/1 torch=2.9.1+cu128 python=3.12\nnumpy==2.3.1\n")

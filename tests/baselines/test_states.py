@@ -154,6 +154,13 @@ def test_each_host_and_environment_has_its_own_folder() -> None:
         store.own_folder({}, first)
 
 
+def test_the_states_of_an_earlier_gpucheck_are_found_where_they_are() -> None:
+    snapshot = Snapshot(
+        {"interpreter": Interpreter(prefix="/opt/venv")}, ProbeRuns(), tables="x", origin="live"
+    )
+    assert store.own_folder({"HOME": "/h"}, snapshot).name == "host-037e51bbabe6"
+
+
 def test_a_fleets_file_is_redacted_and_has_the_hosts_name(tmp_path: Path) -> None:
     report = reported(MACHINE)
     snapshot = report.snapshot.with_section(System(hostname="gpu-node-17"))

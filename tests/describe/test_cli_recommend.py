@@ -295,7 +295,7 @@ def test_a_mig_slice_is_its_gpu() -> None:
     assert "sm_80" in done.stdout
 
 
-@pytest.mark.parametrize(
+@each(
     ("gpus", "words"),
     [
         (("--gpu", "Jetson AGX Orin"), "publishes its PyTorch with JetPack"),
@@ -356,7 +356,7 @@ def test_a_python_that_pip_may_not_change_gets_an_environment(machine: Any) -> N
     assert found["verify"] == "gpucheck --python ~/gpu-env/bin/python"
 
 
-@pytest.mark.parametrize(
+@each(
     "args",
     [
         ("--jetpack", "7.1", "--python-version", "3.12"),
@@ -388,7 +388,7 @@ def test_an_orin_takes_the_pytorch_of_its_jetpack() -> None:
     assert "It would fit with Python 3.10" in " ".join(by_conda.stdout.split())
 
 
-@pytest.mark.parametrize(
+@each(
     ("jetpack", "gpu", "python", "wheel"),
     [
         ("6.0", "Jetson Orin Nano", "3.10",
@@ -511,9 +511,7 @@ def test_a_jetpack_of_several_boards_asks_for_the_gpu() -> None:
     assert "--gpu" in done.stdout
 
 
-@pytest.mark.parametrize(
-    "args", [("--jetpack", "9.9"), ("--jetpack", "6.1", "--os", "windows"), ("--glibc", "new")]
-)
+@each("args", [("--jetpack", "9.9"), ("--jetpack", "6.1", "--os", "windows"), ("--glibc", "new")])
 def test_a_jetpack_or_glibc_that_cannot_be(args: tuple[str, ...]) -> None:
     assert run(*args).exit_code == 2
 

@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 from click.testing import CliRunner, Result
 from each import each
 from rules_support import TABLES
@@ -252,7 +251,7 @@ def test_two_wheels_of_one_version_leave_it_open() -> None:
     assert judge_described(read_words(fits), TABLES).report.verdict == "healthy"
 
 
-@pytest.mark.parametrize("name", ["torchtext", "vlm"])
+@each("name", ["torchtext", "vlm"])
 def test_an_unknown_package_is_refused(name: str) -> None:
     done = run("recommend", "--gpu", "T4", "--with", name)
     assert done.exit_code == 2

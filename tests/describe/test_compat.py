@@ -228,9 +228,7 @@ def test_a_driver_refuses_ptx_of_a_newer_toolkit(words: str, verdict: str) -> No
     assert report.root_causes == (("driver-too-old",) if verdict == "broken" else ())
 
 
-@pytest.mark.parametrize(
-    "runtime", ["nvidia-cuda-runtime==13.0.96", "nvidia-cuda-runtime-cu13==13.0.96"]
-)
+@each("runtime", ["nvidia-cuda-runtime==13.0.96", "nvidia-cuda-runtime-cu13==13.0.96"])
 def test_an_extension_whose_cuda_runtime_is_given_is_not_blamed(runtime: str) -> None:
     words = ("torch=2.9.1+cu128", "extension.name=x", "extension.built_with_cuda=13.0")
     report = judged(*words, f"nvidia_packages={runtime}").report
@@ -364,7 +362,7 @@ def test_a_batch_takes_no_words(tmp_path: Path) -> None:
     assert run("--batch", str(tmp_path / "none")).exit_code == 2
 
 
-@pytest.mark.parametrize(
+@each(
     "words",
     [
         ("torch=2.5.1", "torch_source=conda-forge", "gpu=RTX 5090", "driver=570.86.15"),
@@ -404,7 +402,7 @@ def test_a_mig_slice_is_its_gpu() -> None:
     assert found.report.verdict == "healthy"
 
 
-@pytest.mark.parametrize(
+@each(
     "words",
     [
         ("driver=510.39.01", "gpu=A100"),  # a branch that no source of the table has for it

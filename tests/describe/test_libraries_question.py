@@ -1,6 +1,6 @@
 """Whether the libraries fit: an open question where what a CUDA build loads was not followed."""
 
-import pytest
+from each import each
 from working_machine import CPU_BUILD, report, serving
 
 from gpucheck.facts.base import NOT_RECORDED
@@ -13,7 +13,7 @@ WHY = "torch/__init__.py: _load_global_deps has a form that is not understood"
 UNKNOWN = Loading(problems={"*": WHY})
 
 
-@pytest.mark.parametrize("why", [WHY, "timed-out: no answer after 5 s", "skipped by --skip"])
+@each("why", [WHY, "timed-out: no answer after 5 s", "skipped by --skip"])
 def test_a_loading_that_could_not_be_followed_leaves_it_open(why: str) -> None:
     found = report(*serving(A100), Loading(problems={"*": why}))
     assert (found.verdict, found.exit_status("error")) == ("unknown", 3)
@@ -23,7 +23,7 @@ def test_a_loading_that_could_not_be_followed_leaves_it_open(why: str) -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each(
     "loading",
     [
         Loading(libraries=[], missing=[], symbol_versions_missing=[]),

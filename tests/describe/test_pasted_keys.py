@@ -33,7 +33,7 @@ def test_a_value_is_read_as_it_is_pasted(word: str, value: str) -> None:
     assert list(read_words([word]).values()) == [[value]]
 
 
-@pytest.mark.parametrize(
+@each(
     "packages",
     [
         {"nvidia-cudnn-cu12": "9.1.0.70", "nvidia-nccl-cu12": "2.21.5"},
@@ -49,7 +49,7 @@ def test_packages_may_be_an_object_or_what_pip_lists(packages: object) -> None:
     assert given["nvidia_packages"] == ["nvidia-cudnn-cu12==9.1.0.70", "nvidia-nccl-cu12==2.21.5"]
 
 
-@pytest.mark.parametrize("packages", [{"nvidia-nccl-cu12": 2}, [{"version": "1"}], {"": "1.0"}])
+@each("packages", [{"nvidia-nccl-cu12": 2}, [{"version": "1"}], {"": "1.0"}])
 def test_an_object_that_lists_no_packages_is_refused(packages: object) -> None:
     with pytest.raises(GivenError, match="nvidia_packages"):
         read_object({"nvidia_packages": packages})

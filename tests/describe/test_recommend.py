@@ -9,7 +9,7 @@ from each import each
 from msgspec.structs import replace
 from rules_support import TABLES
 
-from gpucheck.advice.offers import MachineLimits, Offer, admitted, fits_driver, fits_gpus
+from gpucheck.advice.offers import MachineLimits, Offer, fits_driver, fits_gpus
 from gpucheck.advice.reasons import Reasons
 from gpucheck.advice.recommender import Card, Recommendation, Recommender, Situation, SpecifierError
 from gpucheck.advice.situations import GpuNameError, NamedFor, cards_named
@@ -18,7 +18,7 @@ from gpucheck.tables.compilers import Runs
 from gpucheck.tables.driver import DriverBranches
 from gpucheck.tables.gpus import GpuArchitectures
 from gpucheck.tables.torch import TorchBuilds, TorchReleases
-from gpucheck.tables.versions import numbers
+from gpucheck.tables.versions import admitted, numbers
 
 RECOMMENDER = Recommender(TABLES)
 GTX_1080 = Card("GTX 1080", "6.1")

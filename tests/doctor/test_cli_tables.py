@@ -152,7 +152,7 @@ def test_a_folder_before_the_command_counts_more_than_the_variable(
     assert done.stdout == f"{copy.resolve()}\n"
 
 
-@pytest.mark.parametrize("args", [["--tables", "/nonsense"], ["--tables", "/nonsense", "-q"]])
+@each("args", [["--tables", "/nonsense"], ["--tables", "/nonsense", "-q"]])
 def test_without_a_command_it_is_checks_option(args: list[str]) -> None:
     done = CliRunner().invoke(cli.gpucheck, args)
     assert done.exit_code == 2
@@ -297,7 +297,7 @@ def test_an_index_with_nothing_new_is_said_so() -> None:
     with index_of(lambda path: page(KNOWN) if "/torch/" in path else (404, {}, b"")) as served:
         done = against(served)
     assert done.exit_code == 0
-    assert "has no release that the tables lack" in done.stdout
+    assert "has no release that the tables lack: torch, torchvision, torchaudio" in done.stdout
 
 
 @pytest.mark.usefixtures("without_pip")

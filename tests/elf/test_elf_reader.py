@@ -138,7 +138,7 @@ def test_a_library_that_exports_nothing_needs_symbols(tmp_path: Path) -> None:
     assert "puts" in {symbol.name for symbol in needed}
 
 
-@pytest.mark.parametrize("path", REAL[:2])
+@each("path", REAL[:2])
 def test_the_sections_of_real_files(path: str) -> None:
     ours = sections(HOST, read(path)).value
     assert ours is not None
@@ -191,7 +191,7 @@ def _dynamic_of_segment(stream: IO[bytes]) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "problem"),
     [
         (b"", "file too short"),

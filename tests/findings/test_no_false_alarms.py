@@ -144,9 +144,7 @@ def test_a_gpu_that_was_passed_to_a_virtual_machine(bound: str) -> None:
     assert found.verdict == "healthy", findings_and_fixes(found)
 
 
-@pytest.mark.parametrize(
-    "product", ["GeForce RTX 3060 Mobile / Max-Q", "NVIDIA GeForce RTX 4070 Laptop GPU", "GH200"]
-)
+@each("product", ["GeForce RTX 3060 Mobile / Max-Q", "NVIDIA GeForce RTX 4070 Laptop GPU", "GH200"])
 def test_lanes_that_the_maker_wired(product: str) -> None:
     bus = on_bus((product, "8.6"))
     lanes = {"link_width": 8, "link_width_max": 16, "port_width_max": 16}
@@ -216,7 +214,7 @@ def test_an_xid_of_an_unknown_time() -> None:
     assert report(*serving(H100), log).verdict == "warning"
 
 
-@pytest.mark.parametrize("runtime", ["docker", "kubernetes"])
+@each("runtime", ["docker", "kubernetes"])
 def test_a_container_that_was_to_have_no_gpu(runtime: str) -> None:
     box = Container(
         runtime=runtime,  # type: ignore[arg-type]  # two of its words
@@ -288,7 +286,7 @@ def test_a_release_that_is_new_enough_is_not_called_too_old() -> None:
     assert "libcuda" in findings_and_fixes(found)
 
 
-@pytest.mark.parametrize(("kind", "first"), [("conda", "-m ensurepip"), ("uv", "uv pip")])
+@each(("kind", "first"), [("conda", "-m ensurepip"), ("uv", "uv pip")])
 def test_an_environment_without_pip(kind: str, first: str) -> None:
     bare = replace(VENV, kind=kind, has_pip=False)
     found = report(CPU_BUILD, bare, *serving(RTX_4090))
@@ -347,7 +345,7 @@ def test_what_pip_set_aside_is_only_mentioned() -> None:
     assert "~orch" in findings_and_fixes(found)
 
 
-@pytest.mark.parametrize("value", ["", "NoDevFiles"])
+@each("value", ["", "NoDevFiles"])
 def test_a_slurm_job_without_gpu_that_sees_the_device_files(value: str) -> None:
     job = Environment(variables={"SLURM_JOB_ID": "7", "CUDA_VISIBLE_DEVICES": value})
     sections = (job, *serving(H100), cuda_fails(100), dev("/dev/nvidiactl", "/dev/nvidia0"))

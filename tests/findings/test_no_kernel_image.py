@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from each import each
 from rules_machines import A100, CU128, NO_VARIABLES, RTX_5090, UBUNTU, VENV, nvml, packages
 from rules_machines import torch_of as torch
@@ -50,7 +49,7 @@ def test_a_gpu_that_the_list_covers_leaves_both_possible() -> None:
             assert any("--tests training-step" in fix.commands[0] for fix in finding.fixes)
 
 
-@pytest.mark.parametrize(("capability", "slug"), [("5.2", OLD), ("13.0", NEW)])
+@each(("capability", "slug"), [("5.2", OLD), ("13.0", NEW)])
 def test_the_capability_that_torch_sees_tells_which(capability: str, slug: str) -> None:
     found = judged(refused(capability))
     assert standing(found) == [slug]

@@ -114,7 +114,7 @@ def test_a_stub_is_no_libcuda() -> None:
     hit(judge(LINUX, DOCKER, BUS, driver, NO_NODES, CUDA_TORCH, cuda_fails(34)))
 
 
-@pytest.mark.parametrize("torch", [CPU_TORCH, NO_TORCH])
+@each("torch", [CPU_TORCH, NO_TORCH])
 def test_nobody_in_here_wants_a_gpu(torch: Section) -> None:
     quiet(judge(LINUX, DOCKER, BUS, OF_HOST, NO_NODES, torch))
     hit(judge(LINUX, DOCKER, BUS, OF_HOST, NO_NODES, torch, Request(gpus=1)))

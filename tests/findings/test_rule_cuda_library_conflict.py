@@ -94,7 +94,7 @@ def test_what_is_only_opened_when_used_does_not_end_the_import() -> None:
     assert "fails when it is used" in hit([lack(fatal=False)], copy()).headline
 
 
-@pytest.mark.parametrize(
+@each(
     "lacks",
     [
         [],
@@ -120,7 +120,7 @@ def preloaded(**more: object) -> LoadedLibrary:
     return copy(**{**facts, **more})
 
 
-@pytest.mark.parametrize("way", ["LD_PRELOAD", "ld.so.preload"])
+@each("way", ["LD_PRELOAD", "ld.so.preload"])
 def test_a_preloaded_runtime_of_another_release_is_a_warning(way: str) -> None:
     found = hit([], copy(), preloaded(found_via=way))
     assert found.severity is Severity.WARNING
@@ -142,7 +142,7 @@ def test_another_preloaded_copy_is_fine(more: dict[str, object]) -> None:
     assert isinstance(judge([], preloaded(**more)), Fine)
 
 
-@pytest.mark.parametrize("version", [None, "12"])
+@each("version", [None, "12"])
 def test_a_preloaded_runtime_of_an_unknown_release_is_unknown(version: str | None) -> None:
     with pytest.raises(UnknownFactError, match=r"loading\.libraries\.0\.version"):
         judge([], preloaded(version=version))

@@ -1,6 +1,5 @@
 """A CUDA library that the loader does not find."""
 
-import pytest
 from each import each
 from rules_support import ask
 from wheel_facts import unreadable
@@ -65,7 +64,7 @@ def test_what_is_opened_later_comes_last_and_says_so() -> None:
     assert "does not find libcublas.so.12" in both.headline
 
 
-@pytest.mark.parametrize("installer", ["conda", "pip"])
+@each("installer", ["conda", "pip"])
 def test_a_build_without_pins_is_told_in_words(installer: str) -> None:
     torch = TorchBuild(installed=True, built_for="cuda", cuda="12.8", pins={}, installer=installer)
     found = judge(lost("libcusparse.so.12"), torch=torch)

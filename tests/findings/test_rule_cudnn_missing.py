@@ -131,7 +131,7 @@ def test_a_part_that_only_permissions_hide() -> None:
     assert commands(answer)[0].startswith("chmod -R a+rX ")
 
 
-@pytest.mark.parametrize("library", ["libcudnn_engines_tensor_ir.so.9", "libcudnn_ext.so.9"])
+@each("library", ["libcudnn_engines_tensor_ir.so.9", "libcudnn_ext.so.9"])
 def test_a_part_that_the_release_in_its_place_never_had_is_not_gone(library: str) -> None:
     """CuDNN 9.10.2 put whole in the place of the pinned 9.26: cudnn-version-mismatch tells it."""
     damaged = DamagedLibrary(

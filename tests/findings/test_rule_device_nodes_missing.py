@@ -112,7 +112,7 @@ def test_cuda_makes_missing_files_when_it_can() -> None:
     assert hit(judge(LINUX, HOST, BUS, cannot, NO_UVM)).confidence is Confidence.LIKELY
 
 
-@pytest.mark.parametrize(
+@each(
     "sections",
     [
         (WSL2, HOST, cuda_fails(999)),

@@ -1,5 +1,6 @@
 import msgspec
 import pytest
+from each import each
 from rules_machines import (
     A100,
     GTX_1080,
@@ -62,7 +63,7 @@ def test_a_supported_branch_is_fine() -> None:
     fine(judge("620.70.06"))
 
 
-@pytest.mark.parametrize("driver", ["610.57.04", "615.71.09", "999.10"])
+@each("driver", ["610.57.04", "615.71.09", "999.10"])
 def test_a_branch_without_a_known_end_is_unknown(driver: str) -> None:
     with pytest.raises(UnknownFactError, match=r"nvml\.driver_release"):
         judge(driver)

@@ -1,4 +1,5 @@
 import pytest
+from each import each
 from rule_facts import (
     A100,
     CUDA_TORCH,
@@ -100,7 +101,7 @@ def test_a_branch_that_dropped_the_gpu_has_no_modules_for_it() -> None:
     assert "nvidia-driver-580\n" in commands(found)
 
 
-@pytest.mark.parametrize("flavour", ["open", "proprietary"])
+@each("flavour", ["open", "proprietary"])
 def test_no_kernel_modules_drive_volta_beside_blackwell(flavour: str) -> None:
     v100 = ("NVIDIA Tesla V100-PCIE-16GB", "7.0")
     served = nvml(RTX5090 if flavour == "open" else v100, release="580.142")

@@ -1,4 +1,4 @@
-import pytest
+from each import each
 from rule_facts import (
     A100,
     DOCKER,
@@ -40,7 +40,7 @@ def test_an_update_without_restart() -> None:
     assert "install" not in commands(found)
 
 
-@pytest.mark.parametrize(
+@each(
     "section",
     [
         Nvml(init_code=18),

@@ -58,7 +58,7 @@ def test_nouveau_is_named() -> None:
     assert "driver.nouveau_loaded" in found.evidence
 
 
-@pytest.mark.parametrize("kind", ["stub", "compat"])
+@each("kind", ["stub", "compat"])
 def test_stubs_and_compat_are_no_driver(kind: str) -> None:
     driver = Driver(module_loaded=False, libcuda=[libcuda(kind=kind)], packages=[])
     hit(judge(LINUX, HOST, BUS, driver))
@@ -71,7 +71,7 @@ def _without_libcuda(system: System, packages: list[str] | None, release: str) -
     return found.fixes[0]
 
 
-@pytest.mark.parametrize(
+@each(
     ("packages", "package"),
     [
         (["nvidia-driver-535", "nvidia-utils-535"], "libnvidia-compute-535"),
@@ -106,7 +106,7 @@ def test_debian_has_libcuda_in_its_own_package() -> None:
     assert fix.commands[-1] == "sudo apt-get install -y 'libcuda1=535.183.01-*'"
 
 
-@pytest.mark.parametrize(
+@each(
     ("package", "named"),
     [
         ("nvidia-driver-cuda-535.183.01", "nvidia-driver-cuda-libs"),
@@ -144,7 +144,7 @@ def test_an_installed_driver() -> None:
     quiet(judge(LINUX, HOST, on_bus(A100), cuda_sees(A100), NOTHING))
 
 
-@pytest.mark.parametrize(
+@each(
     "sections",
     [(LINUX, DOCKER, BUS, NOTHING), (WSL2, HOST, NOTHING), (LINUX, HOST, EMPTY_BUS, NOTHING)],
 )

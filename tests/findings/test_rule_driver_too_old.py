@@ -1,4 +1,5 @@
 import pytest
+from each import each
 from msgspec.structs import replace
 from rule_facts import (
     A100,
@@ -45,7 +46,7 @@ def test_an_old_driver_for_a_cuda_12_build() -> None:
     assert "whl/cu118" in commands(found)
 
 
-@pytest.mark.parametrize(
+@each(
     ("release", "cuda"),
     [("525.60.13", "12.0"), ("535.54.03", "12.2"), ("610.57.04", "13.3")],
 )
@@ -104,7 +105,7 @@ def test_a_new_gpu_that_is_served() -> None:
     quiet(judge(LINUX, HOST, on_bus(RTX5090), served, CUDA_TORCH))
 
 
-@pytest.mark.parametrize("torch", [CPU_TORCH, NO_TORCH])
+@each("torch", [CPU_TORCH, NO_TORCH])
 def test_nobody_needs_it(torch: Section) -> None:
     quiet(judge(LINUX, HOST, nvml(A100, release="470.82.01", cuda="11.4"), torch))
 

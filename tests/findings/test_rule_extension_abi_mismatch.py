@@ -1,4 +1,5 @@
 import pytest
+from each import each
 from msgspec.structs import replace
 from rule_facts import (
     A100,
@@ -13,8 +14,10 @@ from rule_facts import (
     on_bus,
     quiet,
 )
-from rules_support import ask
+from rules_support import TABLES, ask, snapshot
 
+from gpucheck.derived.wheels import WheelsOfPypi
+from gpucheck.engine import supply
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.libraries import Extension, Extensions
@@ -135,6 +138,19 @@ def test_a_release_that_pypi_has_for_another_cuda_is_in_the_index_of_pytorch() -
     )
     torch = replace(TORCH, version="2.9.1+cu118", cuda="11.8")
     assert "whl/cu" not in commands(hit(judge(other_cuda, torch=torch)))  # nobody built it
+
+
+def test_a_wheel_of_pypi_is_for_another_cuda_only_beside_a_torch_for_that() -> None:
+    packages = Packages(distributions=[Distribution(project="xformers", version="0.0.35")])
+
+    def named(cuda: str) -> WheelsOfPypi:
+        facts = snapshot(LINUX, replace(TORCH, cuda=cuda), packages, Extensions())
+        made: WheelsOfPypi = supply(WheelsOfPypi, facts, TABLES)
+        return made
+
+    assert named("12.8").for_other_cuda() is None
+    with pytest.raises(UnknownFactError, match=r"xformers 0\.0\.35 of PyPI is for CUDA 12"):
+        named("13.0").for_other_cuda()
 
 
 def test_wheels_made_for_this_torch_are_offered() -> None:
@@ -261,7 +277,7 @@ def test_of_variants_that_all_fail_one_cannot_say_which_is_taken() -> None:
     )
 
 
-@pytest.mark.parametrize(("release", "severity"), [("24", None), ("29", Severity.INFO)])
+@each(("release", "severity"), [("24", None), ("29", Severity.INFO)])
 def test_variants_for_other_releases_of_torch_are_not_for_this_one(
     release: str, severity: Severity | None
 ) -> None:
@@ -340,7 +356,7 @@ def test_the_worst_comes_first_and_all_are_named() -> None:
     assert "torchao" in found.headline
 
 
-@pytest.mark.parametrize("companion", ["torchvision", "torchaudio", "torchtext"])
+@each("companion", ["torchvision", "torchaudio", "torchtext"])
 def test_the_companions_are_left_to_their_own_rule(companion: str) -> None:
     quiet(judge(file(companion, symbols=(DECREF,))))
 

@@ -124,7 +124,7 @@ def test_ptx_runs_only_where_the_driver_compiles_it(
         judge(extension, torch=build)
 
 
-@pytest.mark.parametrize("codes", [("sm_90a",), ("compute_90a",), ("sm_100a", "sm_90a")])
+@each("codes", [("sm_90a",), ("compute_90a",), ("sm_100a", "sm_90a")])
 def test_code_for_one_chip_runs_on_no_other(codes: tuple[str, ...]) -> None:
     hit(judge(file(*codes)))
 

@@ -1,4 +1,5 @@
 import pytest
+from each import each
 from rule_facts import (
     A100,
     ALL_NODES,
@@ -37,7 +38,7 @@ def test_nvml_says_lost() -> None:
     assert "sudo reboot" in commands(found)
 
 
-@pytest.mark.parametrize(
+@each(
     "message",
     [
         "Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost.",

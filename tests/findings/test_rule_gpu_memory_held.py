@@ -103,7 +103,7 @@ def test_normal_use_is_fine(healthy: NvmlGpu) -> None:
     fine(judge(healthy))
 
 
-@pytest.mark.parametrize("system", [WINDOWS, WSL])
+@each("system", [WINDOWS, WSL])
 def test_windows_moves_memory_by_itself(system: Section) -> None:
     fine(judge(gpu(6, total=8), system=system))
     assert hit(judge(gpu(7.9, total=8), system=system)).severity is Severity.WARNING
@@ -150,7 +150,7 @@ OUT_OF_MEMORY = (
 )
 
 
-@pytest.mark.parametrize(("held", "fires"), [("23.50 GiB", True), ("2.00 GiB", False)])
+@each(("held", "fires"), [("23.50 GiB", True), ("2.00 GiB", False)])
 def test_a_process_that_torch_names_in_a_self_test(held: str, fires: bool) -> None:  # noqa: FBT001
     data = {"message": OUT_OF_MEMORY.format(held=held)}
     tests = ran(failed("device-placement", "out-of-memory", "torch.OutOfMemoryError", data=data))

@@ -143,7 +143,7 @@ def test_a_compiler_that_does_not_know_the_gpu_decides_without_a_list(torch: Sec
     assert answer.evidence[:2] == ("torch.version", "torch.cuda")
 
 
-@pytest.mark.parametrize(
+@each(
     "torch",
     [
         torch_of("2.6.0a0+ecf3bae40a.nv25.01", "12.8"),
@@ -156,9 +156,7 @@ def test_builds_that_no_table_has_are_unknown(torch: Section) -> None:
         judge(torch, nvml(RTX_5090))
 
 
-@pytest.mark.parametrize(
-    "torch", [torch_of("2.6.0", "12.6", installer="conda"), torch_of("2.6.0+abc", "12.4")]
-)
+@each("torch", [torch_of("2.6.0", "12.6", installer="conda"), torch_of("2.6.0+abc", "12.4")])
 def test_a_build_of_others_may_have_ptx_for_a_gpu_that_its_compiler_does_not_know(
     torch: Section,
 ) -> None:

@@ -50,7 +50,7 @@ def test_a_gcc_newer_than_nvcc_takes() -> None:
     assert "sudo apt-get install -y gcc-14 g++-14" in commands(found)
 
 
-@pytest.mark.parametrize(
+@each(
     ("manager", "installs"),
     [("zypper", "sudo zypper install -y gcc14 gcc14-c++"), ("dnf", ""), ("pacman", "")],
 )
@@ -79,7 +79,7 @@ def test_a_gcc_too_old_for_torch() -> None:
     hit(judge(tools("", ("gcc", "9.4.0")), cpu))
 
 
-@pytest.mark.parametrize(
+@each(
     ("torch", "refused", "taken"),
     [("2.9.1", "8.5.0", "9.1.0"), ("2.11.0", "8.5.0", "9.4.0"), ("2.12.1", "9.4.0", "10.2.1")],
 )
@@ -115,7 +115,7 @@ def test_the_compiler_that_a_variable_names_counts() -> None:
         judge(here, env=Environment(variables={"CC": "/opt/cross/bin/mycc"}))
 
 
-@pytest.mark.parametrize(
+@each(
     "variables",
     [
         {"NVCC_PREPEND_FLAGS": "-allow-unsupported-compiler", "TORCH_DONT_CHECK_COMPILER_ABI": "1"},

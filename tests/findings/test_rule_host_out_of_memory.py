@@ -32,7 +32,7 @@ def test_python_programs_are_told_as_a_warning(name: str) -> None:
     assert "its container or job reached its memory limit" in answer.headline
 
 
-@pytest.mark.parametrize("ago", [86_400.0, None])
+@each("ago", [86_400.0, None])
 def test_an_old_kill_is_information_only(ago: float | None) -> None:
     assert hit(judge("python", ago=ago)).severity is Severity.INFO
 
@@ -67,7 +67,7 @@ def test_the_last_kill_is_named_and_the_others_are_counted() -> None:
     assert "memory ran out" in hit(judge("python", scope=None)).headline
 
 
-@pytest.mark.parametrize("names", [(), ("mysqld", "chrome", "java"), ("",)])
+@each("names", [(), ("mysqld", "chrome", "java"), ("",)])
 def test_other_programs_are_fine(names: tuple[str, ...]) -> None:
     fine(judge(*names))
 

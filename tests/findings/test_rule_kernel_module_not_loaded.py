@@ -83,9 +83,7 @@ def test_without_dkms_no_dkms_is_run() -> None:
     assert "dkms" not in commands(found)
 
 
-@pytest.mark.parametrize(
-    "seen", [{"dkms": ["535.183.01 6.8.0-45"]}, {"packages": ["nvidia-dkms-535"]}]
-)
+@each("seen", [{"dkms": ["535.183.01 6.8.0-45"]}, {"packages": ["nvidia-dkms-535"]}])
 def test_where_dkms_has_built_it_nothing_else_is_said(seen: dict[str, Any]) -> None:
     found = hit(judge(LINUX, HOST, BUS, but(module_files=[], **seen)))
     assert "dkms status" not in found.fixes[0].text
@@ -97,7 +95,7 @@ def test_sources_alone_do_not_show_that_dkms_builds_the_module() -> None:
     assert "prebuilt" in found.fixes[0].text
 
 
-@pytest.mark.parametrize(
+@each(
     ("package", "wanted"),
     [
         ("linux-modules-nvidia-535-6.8.0-45-generic", "linux-modules-nvidia-535-$(uname -r)"),
@@ -141,7 +139,7 @@ def test_a_line_keeps_it_out() -> None:
     assert "driver.blacklist" in found.evidence
 
 
-@pytest.mark.parametrize(
+@each(
     ("manager", "expected"),
     [
         ("apt", "sudo update-grub"),
@@ -224,7 +222,7 @@ def test_in_a_container_it_is_the_host() -> None:
     assert all("host" in fix.text for fix in found.fixes)
 
 
-@pytest.mark.parametrize("section", [Nvml(init_code=9), NvidiaSmi(found=True, message=MESSAGE)])
+@each("section", [Nvml(init_code=9), NvidiaSmi(found=True, message=MESSAGE)])
 def test_the_driver_says_so_itself(section: Section) -> None:
     assert hit(judge(section)).confidence is Confidence.LIKELY
     quiet(judge(section, EMPTY_BUS))

@@ -1,5 +1,6 @@
 import msgspec
 import pytest
+from each import each
 from rules_machines import (
     DOCKER,
     H100,
@@ -36,7 +37,7 @@ def judge(
     return ask(SLUG, limits, system, container, nvml(H100))
 
 
-@pytest.mark.parametrize(("size", "words"), [(64 * 1024, "64 KiB"), (8 * MIB, "8 MiB")])
+@each(("size", "words"), [(64 * 1024, "64 KiB"), (8 * MIB, "8 MiB")])
 def test_the_usual_defaults_are_too_low_with_infiniband(size: int, words: str) -> None:
     answer = hit(judge(size, ["mlx5_0"]))
     assert words in answer.headline
@@ -57,7 +58,7 @@ def test_it_does_not_hide_how_many_devices_there_are() -> None:
     assert headline.endswith("(mlx5_0, mlx5_1, mlx5_2, mlx5_3 and 4 more)")
 
 
-@pytest.mark.parametrize("size", [-1, 64 * MIB, 1 << 40])
+@each("size", [-1, 64 * MIB, 1 << 40])
 def test_enough_is_fine(size: int) -> None:
     fine(judge(size, ["mlx5_0"]))
 

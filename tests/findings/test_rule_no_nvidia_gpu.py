@@ -1,4 +1,5 @@
 import pytest
+from each import each
 from rule_facts import (
     A100,
     CPU_TORCH,
@@ -69,7 +70,7 @@ def test_a_container_is_not_certain_of_its_host() -> None:
     assert hit(judge(LINUX, DOCKER, EMPTY_BUS, CUDA_TORCH)).confidence is Confidence.LIKELY
 
 
-@pytest.mark.parametrize("torch", [CPU_TORCH, NO_TORCH])
+@each("torch", [CPU_TORCH, NO_TORCH])
 def test_no_gpu_and_nobody_wants_one(torch: Section) -> None:
     quiet(judge(LINUX, HOST, EMPTY_BUS, torch))
 
@@ -82,7 +83,7 @@ def test_a_gpu_is_there() -> None:
     quiet(judge(LINUX, HOST, on_bus(A100), CUDA_TORCH))
 
 
-@pytest.mark.parametrize("torch", [CPU_TORCH, NO_TORCH, CUDA_TORCH])
+@each("torch", [CPU_TORCH, NO_TORCH, CUDA_TORCH])
 def test_wanted_and_none_whatever_torch_is(torch: Section) -> None:
     found = hit(judge(LINUX, HOST, EMPTY_BUS, torch, Request(gpus=1)))
     assert "1 NVIDIA GPU is required" in found.headline
@@ -111,7 +112,7 @@ def test_an_unread_bus_is_not_an_empty_one() -> None:
         judge(LINUX, HOST, CUDA_TORCH)
 
 
-@pytest.mark.parametrize("system", [WINDOWS, WSL2])
+@each("system", [WINDOWS, WSL2])
 def test_windows_shows_a_gpu_only_by_its_driver(system: Section) -> None:
     with pytest.raises(UnknownFactError, match=r"nvml\.gpus"):
         judge(system, HOST, CUDA_TORCH)

@@ -1,5 +1,6 @@
 import msgspec
 import pytest
+from each import each
 from rules_machines import (
     A100,
     NO_TORCH,
@@ -29,14 +30,14 @@ def judge(torch: str, numpy: str, system: Section = UBUNTU) -> Judgement:
     return ask(SLUG, torch_of(torch, "12.1"), packages(numpy=numpy), VENV, system)
 
 
-@pytest.mark.parametrize("torch", ["2.2.2+cu121", "2.1.0", "1.13.1+cu117"])
+@each("torch", ["2.2.2+cu121", "2.1.0", "1.13.1+cu117"])
 def test_an_old_torch_needs_numpy_1(torch: str) -> None:
     answer = hit(judge(torch, "2.1.3"))
     assert commands(answer) == (f"{PYTHON} -m pip install 'numpy<2'",)
     assert answer.evidence == ("torch.version", "packages.distributions.0.version")
 
 
-@pytest.mark.parametrize(("torch", "numpy"), [("2.3.0", "2.1.3"), ("2.2.2", "1.26.4")])
+@each(("torch", "numpy"), [("2.3.0", "2.1.3"), ("2.2.2", "1.26.4")])
 def test_what_works_is_fine(torch: str, numpy: str) -> None:
     fine(judge(torch, numpy))
 
@@ -60,7 +61,7 @@ def test_a_python_that_pip_may_not_change_gets_an_environment() -> None:
     assert not any(command.startswith("/usr/bin/python3 -m pip") for command in commands(answer))
 
 
-@pytest.mark.parametrize(
+@each(
     ("python", "torch", "numpy"), [("3.11.2", "2.1.0", "'numpy<2'"), ("3.13.1", "2.15.0", "numpy")]
 )
 def test_the_numpy_of_an_environment_fits_its_torch(python: str, torch: str, numpy: str) -> None:

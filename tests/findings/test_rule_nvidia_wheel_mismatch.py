@@ -179,7 +179,7 @@ def test_what_was_compared_is_told() -> None:
     assert "the contents of 55 libraries are as recorded; 1 left out" in answer.reason
 
 
-@pytest.mark.parametrize(
+@each(
     ("library", "project"),
     [
         ("libnvblas.so.12", "nvidia-cublas-cu12"),  # torch does not use it
@@ -204,9 +204,7 @@ def test_a_file_that_another_wheel_has_overwritten() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("version", "severity"), [("2.32.3", Severity.WARNING), ("2.26.2", Severity.ERROR)]
-)
+@each(("version", "severity"), [("2.32.3", Severity.WARNING), ("2.26.2", Severity.ERROR)])
 def test_an_nccl_for_another_cuda_that_is_not_older_is_a_warning(
     version: str, severity: Severity
 ) -> None:
@@ -227,7 +225,7 @@ def test_an_nccl_that_lacks_functions_is_certain() -> None:
     assert answer.confidence is Confidence.CERTAIN
 
 
-@pytest.mark.parametrize("owner", [None, ""])
+@each("owner", [None, ""])
 def test_a_file_of_two_wheels_whose_content_is_not_known_is_a_warning(owner: str | None) -> None:
     projects = ("nvidia-cudnn-cu12", "nvidia-cudnn-cu13")
     shared = [claim(f"{CUDNN_PATH}{at}", *projects, owner=owner) for at in range(9)]

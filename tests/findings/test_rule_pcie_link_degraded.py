@@ -1,5 +1,6 @@
 import msgspec
 import pytest
+from each import each
 from rules_machines import UBUNTU, fine, hit, not_applicable
 from rules_support import ask
 
@@ -37,12 +38,12 @@ def test_lost_lanes_are_told() -> None:
     assert answer.confidence is Confidence.CERTAIN
 
 
-@pytest.mark.parametrize("lanes", [(16, 16, 16), (8, 16, 8), (8, 8, 16)])
+@each("lanes", [(16, 16, 16), (8, 16, 8), (8, 8, 16)])
 def test_what_card_and_slot_allow_is_fine(lanes: tuple[int, int, int]) -> None:
     fine(judge(gpu(*lanes)))
 
 
-@pytest.mark.parametrize("lanes", [(8, 16, None), (None, 16, 16), (8, None, 16)])
+@each("lanes", [(8, 16, None), (None, 16, 16), (8, None, 16)])
 def test_an_unknown_width_is_unknown(lanes: tuple[int | None, int | None, int | None]) -> None:
     with pytest.raises(UnknownFactError, match=r"pci\.gpus\.0\."):
         judge(gpu(*lanes))

@@ -1,4 +1,4 @@
-import pytest
+from each import each
 from rules_machines import DOCKER, UBUNTU, WINDOWS, commands, fine, hit, not_applicable
 from rules_support import ask
 
@@ -25,9 +25,7 @@ def test_the_probe_and_its_stage_are_named() -> None:
     assert "after 30 s" in hit(ask(SLUG, UBUNTU, runs=runs("pci", problem=None))).headline
 
 
-@pytest.mark.parametrize(
-    ("name", "word"), [("packages", "disk"), ("container", "less busy"), ("nvml", "nvidia-smi")]
-)
+@each(("name", "word"), [("packages", "disk"), ("container", "less busy"), ("nvml", "nvidia-smi")])
 def test_the_advice_fits_the_probe(name: str, word: str) -> None:
     assert word in hit(ask(SLUG, UBUNTU, runs=runs(name))).fixes[0].text
 

@@ -1,7 +1,7 @@
 """rank-slow: a rank that makes the others wait, in a pre-flight and nowhere else."""
 
 import msgspec
-import pytest
+from each import each
 from rules_support import TABLES, ask, snapshot
 
 from gpucheck.cluster import session
@@ -21,7 +21,7 @@ LATE = Culprit(
 RANKS = [RankOutcome(rank=at, task=at, host=f"n{at // 2}") for at in range(4)]
 
 
-@pytest.mark.parametrize(("severity", "status"), [(Severity.ERROR, 5), (Severity.WARNING, 0)])
+@each(("severity", "status"), [(Severity.ERROR, 5), (Severity.WARNING, 0)])
 def test_a_late_rank_is_slow_and_leaves_no_host_out(severity: Severity, status: int) -> None:
     late = Culprit(**{**builtins(LATE), "severity": severity})
     preflight = Preflight(culprits=[late], ranks=RANKS, finished=True)

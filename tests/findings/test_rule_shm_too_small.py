@@ -64,7 +64,7 @@ def test_one_gpu_and_a_containers_default_are_fine() -> None:
     fine(judge(64 * MIB, nvml(A100)))
 
 
-@pytest.mark.parametrize("size", [512 * MIB, 8 << 30, -1])
+@each("size", [512 * MIB, 8 << 30, -1])
 def test_enough_is_fine(size: int) -> None:
     fine(judge(size, nvml(A100, A100)))
 

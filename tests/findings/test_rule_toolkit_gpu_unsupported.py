@@ -1,4 +1,4 @@
-import pytest
+from each import each
 from msgspec.structs import replace
 from rule_facts import (
     CPU_TORCH,
@@ -71,7 +71,7 @@ def test_an_nvcc_that_dropped_the_gpu() -> None:
     assert "CUDA 12.9 was the last to support" in found.headline
 
 
-@pytest.mark.parametrize(("gpu", "version"), [(RTX3090, "11.7"), (RTX4090, "11.8")])
+@each(("gpu", "version"), [(RTX3090, "11.7"), (RTX4090, "11.8")])
 def test_an_nvcc_that_knows_the_gpu(gpu: tuple[str, str], version: str) -> None:
     quiet(judge(gpu, toolkit(version), TORCH118))
 

@@ -1,5 +1,6 @@
 import msgspec
 import pytest
+from each import each
 from rule_facts import (
     CPU_TORCH,
     CUDA_TORCH,
@@ -54,7 +55,7 @@ def test_a_fitting_toolkit_beside_it_is_pointed_at() -> None:
     assert commands(found) == "export CUDA_HOME=/opt/cuda-12.6"
 
 
-@pytest.mark.parametrize("version", ["12.8", "12.0", "12.9.1"])
+@each("version", ["12.8", "12.0", "12.9.1"])
 def test_another_minor_release_is_fine(version: str) -> None:
     quiet(judge(TORCH, toolkit(version), BUILD))
 

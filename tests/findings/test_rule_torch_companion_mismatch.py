@@ -1,5 +1,6 @@
 import msgspec
 import pytest
+from each import each
 from rules_machines import (
     A100,
     NO_TORCH,
@@ -94,7 +95,7 @@ def test_without_metadata_the_table_answers() -> None:
     fine(judge(CU124, torchvision="0.21.0"))
 
 
-@pytest.mark.parametrize("torch", ["2.6.0", "2.15.0", "2.16.0a0+gitabc"])
+@each("torch", ["2.6.0", "2.15.0", "2.16.0a0+gitabc"])
 def test_no_requirement_is_no_mismatch(torch: str) -> None:
     fine(judge(torch_of(torch, "13.2"), torchaudio=("2.11.0", ""), torchtext=("0.18.0", "")))
 

@@ -1,6 +1,6 @@
 """What import torch stumbles over, by the files alone."""
 
-import pytest
+from each import each
 from rules_support import ask
 from selftest_facts import failed, ran
 
@@ -55,7 +55,7 @@ def test_a_library_of_torch_that_is_gone() -> None:
     assert found.fixes[0].commands == (AGAIN,)
 
 
-@pytest.mark.parametrize("why", ["file too short", "invalid ELF header", "the file is cut off: 1"])
+@each("why", ["file too short", "invalid ELF header", "the file is cut off: 1"])
 def test_a_damaged_library(why: str) -> None:
     found = hit(lost("libtorch_cpu.so", why, f"{LIB}/libtorch_cpu.so"))
     assert found.headline == f"import torch fails: {LIB}/libtorch_cpu.so cannot be loaded: {why}"
@@ -68,7 +68,7 @@ def test_the_index_of_a_build_with_a_local_version() -> None:
     assert command.endswith("torch==2.9.1+cu128 --index-url https://download.pytorch.org/whl/cu128")
 
 
-@pytest.mark.parametrize("more", [{"installer": "conda"}, {"metadata_version": "2.9.1+gitabc"}])
+@each("more", [{"installer": "conda"}, {"metadata_version": "2.9.1+gitabc"}])
 def test_no_command_for_a_torch_from_elsewhere(more: dict[str, str]) -> None:
     assert hit(lost("libc10.so"), torch(**more)).fixes[0].commands == ()
 
@@ -126,7 +126,7 @@ def test_a_torch_of_which_only_the_metadata_is_left() -> None:
     assert isinstance(missing, NotApplicable)
 
 
-@pytest.mark.parametrize(
+@each(
     ("package", "command", "confidence"),
     [
         (needs("typing-extensions", "", ">=4.10.0", found=False),
@@ -172,7 +172,7 @@ def test_what_is_required_later_is_a_warning_and_one_command_installs_all() -> N
     assert command.endswith("pip install 'sympy>=1.13.3' 'fsspec>=0.8.5'")
 
 
-@pytest.mark.parametrize(
+@each(
     "package",
     [
         NeededPackage(project="sympy", specifier=">=1.13.3", version="", found=None),
@@ -193,7 +193,7 @@ def test_a_library_that_the_import_does_without_is_gone() -> None:
     assert isinstance(judge(build=torch(lost_libraries=[])), Fine)
 
 
-@pytest.mark.parametrize(
+@each(
     ("why", "words"),
     [("read-only", "mounted read-only"), ("permission", "belongs to another user")],
 )
@@ -219,7 +219,7 @@ def test_a_damaged_file_to_which_a_variable_leads() -> None:
     assert found.fixes[0].commands == ("export LD_LIBRARY_PATH=/more",)
 
 
-@pytest.mark.parametrize(
+@each(
     ("constraints", "free"),
     [(["typing-extensions==4.5.0"], True), (["typing-extensions==4.12.0"], False), ([], False)],
 )

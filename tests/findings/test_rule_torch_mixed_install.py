@@ -1,5 +1,6 @@
 import msgspec
 import pytest
+from each import each
 from rules_machines import (
     NO_TORCH,
     NO_VARIABLES,
@@ -61,13 +62,13 @@ def test_nothing_known_is_unknown() -> None:
         judge(TorchBuild(installed=True))
 
 
-@pytest.mark.parametrize("field", ["version", "metadata_version"])
+@each("field", ["version", "metadata_version"])
 def test_an_unknown_version_is_unknown(field: str) -> None:
     with pytest.raises(UnknownFactError, match=rf"torch\.{field}"):
         judge(installed(OWN, **{field: None}))
 
 
-@pytest.mark.parametrize("is_installed", [True, False])
+@each("is_installed", [True, False])
 def test_a_file_called_torch_is_taken_first(is_installed: bool) -> None:  # noqa: FBT001  # a parameter
     torch = TorchBuild(
         installed=is_installed, path=STRAY_FILE.path, installs=[STRAY_FILE, OWN], leftovers=[]
@@ -102,7 +103,7 @@ def test_a_folder_that_loses_to_the_package_is_fine() -> None:
     fine(judge(installed(STRAY_FOLDER, OWN)))
 
 
-@pytest.mark.parametrize("metadata", ["2.6.0", "2.6.0+cu124"])
+@each("metadata", ["2.6.0", "2.6.0+cu124"])
 def test_a_local_version_makes_no_mixture(metadata: str) -> None:
     fine(judge(installed(OWN, metadata_version=metadata)))
 
@@ -150,7 +151,7 @@ def test_pythonpath_over_the_environment() -> None:
     assert "remove /opt/modules from PYTHONPATH" in answer.fixes[0].text
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "command"),
     [
         ("/opt/modules", "unset PYTHONPATH"),
@@ -181,7 +182,7 @@ def test_a_torch_behind_the_environments_own_is_fine() -> None:
     fine(judge(installed(OWN, IN_USER_SITE)))
 
 
-@pytest.mark.parametrize("kind", ["system", "other", "pyenv"])
+@each("kind", ["system", "other", "pyenv"])
 def test_pip_install_user_over_the_systems_package_is_fine(kind: str) -> None:
     debian = TorchInstall(
         path="/usr/lib/python3/dist-packages/torch", version="2.1.2", kind="package"

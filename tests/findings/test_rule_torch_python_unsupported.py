@@ -85,7 +85,7 @@ def test_without_a_known_driver_the_build_is_left_to_recommend() -> None:
     assert answer.fixes[0].commands[1] == "gpucheck recommend --python gpu-env/bin/python"
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "words"),
     [
         ({"bits": 32}, "a 32-bit Python"),

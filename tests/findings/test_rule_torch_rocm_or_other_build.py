@@ -1,6 +1,7 @@
 import msgspec
 import pytest
 import test_machines
+from each import each
 from rules_machines import (
     CU128,
     NO_TORCH,
@@ -44,7 +45,7 @@ def test_an_xpu_build_is_wrong_too() -> None:
     assert "XPU" in hit(ask(SLUG, xpu, nvml(RTX_4090), *BOX)).headline
 
 
-@pytest.mark.parametrize(("built_for", "vendor"), [("rocm", "amd"), ("xpu", "intel")])
+@each(("built_for", "vendor"), [("rocm", "amd"), ("xpu", "intel")])
 def test_with_that_vendors_gpu_it_is_only_a_warning(built_for: str, vendor: str) -> None:
     build = torch_of("2.6.0", built_for=built_for)
     answer = hit(ask(SLUG, build, nvml(RTX_4090), Pci(other_display_vendors=[vendor]), *BOX))

@@ -133,7 +133,7 @@ def test_on_windows_the_commands_are_its_own() -> None:
     assert commands(found) == "Remove-Item Env:CUDA_VISIBLE_DEVICES\nset CUDA_VISIBLE_DEVICES="
 
 
-@pytest.mark.parametrize(
+@each(
     "sections",
     [
         (FOUR, CUDA_TORCH, Request(gpus=0)),

@@ -1,4 +1,4 @@
-import pytest
+from each import each
 from rules_support import ask
 from selftest_facts import NOT_RUN, failed, ran, result
 
@@ -7,7 +7,7 @@ from gpucheck.findings.form import Fine, Hit, NotApplicable
 SLUG = "wrong-result"
 
 
-@pytest.mark.parametrize("kind", ["wrong-value", "not-finite", "wrong-shape"])
+@each("kind", ["wrong-value", "not-finite", "wrong-shape"])
 def test_wrong_values_name_the_gpu(kind: str) -> None:
     bad = failed("cublas-matmul", kind, "fp32: 3.1 at (4, 5), bound 0.01", device="cuda:1")
     found = ask(SLUG, ran(result("cublas-matmul"), bad, devices=("cuda:0", "cuda:1")))
@@ -54,7 +54,7 @@ def test_ranks_on_the_cpu_are_repeated_as_such() -> None:
     assert found.fixes[0].verify == "gpucheck selftest --tests all-reduce --device cpu --ranks 3"
 
 
-@pytest.mark.parametrize("name", ["onnx-export", "tensorrt"])
+@each("name", ["onnx-export", "tensorrt"])
 def test_neither_card_nor_torch_is_suspected_of_what_another_runtime_did(name: str) -> None:
     found = ask(SLUG, ran(failed(name, "wrong-value")))
     assert isinstance(found, Hit)

@@ -81,7 +81,7 @@ def test_the_loader_does_not_find_it() -> None:
     assert "ld.wsl.conf" in commands(found)
 
 
-@pytest.mark.parametrize("answer", [Nvml(init_code=18), cuda_fails(803)])
+@each("answer", [Nvml(init_code=18), cuda_fails(803)])
 def test_the_driver_of_windows_was_updated(answer: Section) -> None:
     found = hit(judge(WSL2, HOST, GOOD, DXG, CUDA_TORCH, answer))
     assert commands(found) == "wsl.exe --shutdown"

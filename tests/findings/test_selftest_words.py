@@ -200,7 +200,7 @@ def test_something_more_specific_than_a_timeout() -> None:
     assert "iommu=pt" in found.findings[0].fixes[1].text  # no NVLink is known here
 
 
-@pytest.mark.parametrize(
+@each(
     ("slug", "stage"),
     [("rank-hangs", "all-reduce of 1000 fp32"), ("rank-missing", "the ranks come together")],
 )
@@ -212,7 +212,7 @@ def test_a_rank_for_which_the_others_wait(slug: str, stage: str) -> None:
     assert "gpucheck selftest --device cuda:1" in found.fixes[0].commands
 
 
-@pytest.mark.parametrize("kind", ["signal", "exit-status", "no-answer"])
+@each("kind", ["signal", "exit-status", "no-answer"])
 def test_a_rank_that_died(kind: str) -> None:
     results = settled([rank(0, "failed", "peer-lost"), rank(1, "crashed", kind), rank(2)])
     found = standing_instead(ran(*results, devices=DEVICES), "rank-crashed")

@@ -1,7 +1,6 @@
 """What self-tests point at, what their passing withdraws, and what it does not."""
 
 import msgspec
-import pytest
 from each import each
 from rule_facts import (
     A100,
@@ -139,7 +138,7 @@ TORCH = torch_291()
 PASSED = ran(*(result(name) for name in PROVED))
 
 
-@pytest.mark.parametrize(
+@each(
     ("slug", "fact", "is_refuted"),
     [
         ("cudnn-missing", loads(missing=[lost("libcudnn.so.9")]), True),

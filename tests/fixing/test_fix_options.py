@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner
 from each import each
 
@@ -19,7 +18,7 @@ def test_the_help_of_check_names_it() -> None:
     assert "--fix" in CliRunner().invoke(gpucheck, ["check", "--help"]).output
 
 
-@pytest.mark.parametrize("words", [["--undo", "--dry-run"], ["--undo", "--continue"]])
+@each("words", [["--undo", "--dry-run"], ["--undo", "--continue"]])
 def test_options_that_contradict_each_other(words: list[str]) -> None:
     ran = CliRunner().invoke(gpucheck, ["fix", *words])
     assert ran.exit_code == 2

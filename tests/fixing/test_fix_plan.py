@@ -46,6 +46,16 @@ def test_the_first_fix_that_may_be_run() -> None:
     assert found.left == ()
 
 
+def test_what_each_command_changes_is_said() -> None:
+    pip = Fix(text="Pip.", commands=("/env/bin/python -m ensurepip",), classes=("environment",))
+    (step,) = made(finding("torch-missing", pip)).steps
+    assert step.changes == ("Installs the pip that belongs to this Python.",)
+    (step,) = made(finding("driver-too-old", TORCH)).steps
+    removed, installed = step.changes
+    assert removed.startswith("Removes torch")
+    assert "torch==2.6.0" in installed
+
+
 def test_what_is_left_for_whom() -> None:
     found = made(
         finding("driver-too-old", ROOT), finding("shm-too-small", SHELL),

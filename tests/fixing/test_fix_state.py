@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each import each
 
 from gpucheck.fixing import journal as journals
 from gpucheck.fixing.carrying_out import ForeignJournalError, go_back, start_again
@@ -87,7 +88,7 @@ def kept(base: Path, *, links: bool = True) -> tuple[Path, Journal]:
     return folder, journal
 
 
-@pytest.mark.parametrize("links", [True, False])
+@each("links", [True, False])
 def test_the_way_back_is_exact(tmp_path: Path, *, links: bool) -> None:
     folder, journal = kept(tmp_path / "again", links=links)
     before = tree(journal.place)

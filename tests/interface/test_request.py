@@ -7,6 +7,7 @@ import click
 import msgspec
 import pytest
 from click.testing import CliRunner
+from each import each
 
 import gpucheck
 from gpucheck.cli import gpucheck as group
@@ -72,7 +73,7 @@ def test_the_options_of_a_request() -> None:
     assert page.index("--count N") < page.index("--kind") < page.index("--text-of")
 
 
-@pytest.mark.parametrize(
+@each(
     ("values", "words"),
     [
         ({"count": 5}, "count must be a whole number from 1 to 4, not 5."),

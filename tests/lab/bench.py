@@ -1,5 +1,6 @@
 """A broken environment, what gpucheck prints about it, and a shell that runs what was printed."""
 
+import functools
 import os
 import shlex
 import shutil
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import h100_support
 
+_LOG = "/dev/kmsg"
+_WITH_LOG = f'mount --bind "$0" {_LOG} && exec "$@"'
 GPUCHECK = Path(sys.executable).with_name("gpucheck")
 SHOW = "import torch; assert torch.ones(2).sum().item() == 2.0; print(torch.__version__)"
 """What a plain Python does to see whether its PyTorch is all right."""
@@ -28,6 +31,8 @@ class Bench:
     """What is set in the shell of the user, beside what every user here has."""
     before: Sequence[str] = ()
     """What starts a command on the machine that this is to be, such as ``unshare``."""
+    kernel_log: str = h100_support.QUIET_LOG
+    """What gpucheck reads of the kernel, where there can be mount namespaces."""
     typed: list[str] = field(default_factory=list)
     """What the user has typed into the shell before."""
 
@@ -96,7 +101,7 @@ class Bench:
 
     def shell(self, *lines: str, seconds: float = 120) -> subprocess.CompletedProcess[str]:
         """Run lines in one shell of the user, as pasted; it goes on after a line that fails."""
-        words = [*self.before, shutil.which("bash") or "bash", "--norc", "-s"]
+        words = [*self._with_log(), *self.before, shutil.which("bash") or "bash", "--norc", "-s"]
         return subprocess.run(
             words,
             input="\n".join([*self.typed, *lines, ""]),
@@ -109,11 +114,28 @@ class Bench:
             check=False,
         )
 
+    def _with_log(self) -> Sequence[str]:
+        """Return what starts a command where the kernel log is that of the bench."""
+        if not can_mount():
+            return ()
+        own = self.folder / "kmsg"
+        own.write_text(self.kernel_log)
+        return ("unshare", "--mount", "sh", "-c", _WITH_LOG, str(own))
+
     def pip(self, *words: str) -> None:
         """Let pip do something in the environment, as a user did before it broke."""
         python = shlex.quote(str(self.python))
         done = self.shell(f"{python} -m pip -q {' '.join(words)} && echo done-well")
         assert "done-well" in done.stdout, done.stdout
+
+
+@functools.cache
+def can_mount() -> bool:
+    """Whether a command here can have a kernel log of its own, which only root can give it."""
+    if not shutil.which("unshare"):
+        return False
+    words = ["unshare", "--mount", "sh", "-c", _WITH_LOG, os.devnull, "true"]
+    return subprocess.run(words, check=False, stderr=subprocess.DEVNULL).returncode == 0
 
 
 def copied_or_linked(source: str, target: str) -> object:

@@ -19,7 +19,7 @@ import msgspec
 import pynvml
 import pytest
 from _pytest.mark import ParameterSet
-from bench import SHOW, Bench, ask
+from bench import SHOW, Bench, ask, can_mount
 from surroundings import broken_bench, folder_of_all, indexed, settings, show, template_of
 
 import gpucheck
@@ -73,6 +73,17 @@ def test_each_kind_is_well_before_it_is_broken(index: str, templates: Path, tmp_
         bench = Bench.copy_of(template_of(kind, index, templates), tmp_path / kind)
         assert ask(bench, "--gpus 0").causes == ("none",), kind
         assert "2.9.1" in bench.shell(f'{bench.python} -c "{SHOW}"').stdout
+
+
+@pytest.mark.process
+def test_the_kernel_log_is_that_of_the_bench(index: str, templates: Path, tmp_path: Path) -> None:
+    bench = Bench.copy_of(template_of("cpu", index, templates), tmp_path / "cpu")
+    if not can_mount():
+        pytest.skip("needs mount namespaces")
+    seconds = Path("/proc/uptime").read_text().partition(".")[0]
+    killed = "Out of memory: Killed process 41220 (python3) total-vm:91234120kB, anon-rss:602kB"
+    bench.kernel_log = f"3,2,{seconds}000000,-;{killed}, UID:0 oom_score_adj:0\n"
+    assert ask(bench, "--gpus 0").causes == ("host-out-of-memory",)
 
 
 @pytest.mark.parametrize("case", [_in_tier(case) for case in broken.ALL])

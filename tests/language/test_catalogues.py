@@ -60,7 +60,7 @@ def test_a_sentence_survives_its_way_through_data() -> None:
     assert as_said(again) == as_said(sentence)
 
 
-@pytest.mark.parametrize("language", translations.LANGUAGES)
+@each("language", translations.LANGUAGES)
 def test_no_translation_says_more_than_its_parameters(language: str) -> None:
     for _file, message in translations.messages(language):
         if "{" not in str(message.id) or (" {" in str(message.id) and '"' in str(message.id)):
@@ -106,7 +106,7 @@ def test_the_catalogue_of_a_language_without_files_is_empty() -> None:
     assert catalogue_of("en").words("{those} and {last}") == "{those} and {last}"
 
 
-@pytest.mark.parametrize("language", translations.LANGUAGES)
+@each("language", translations.LANGUAGES)
 def test_every_message_is_found_in_the_compiled_file(language: str) -> None:
     file = BytesIO()
     write_mo(file, translations.compiled(language))
@@ -125,7 +125,7 @@ def test_what_a_compiled_file_lacks_is_not_found(key: str) -> None:
     assert Compiled(b"").translation(key) == ""
 
 
-@pytest.mark.parametrize("data", [b"\xde\x12\x04\x95", b"msgid" * 9])
+@each("data", [b"\xde\x12\x04\x95", b"msgid" * 9])
 def test_a_file_of_another_format_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match="a catalogue"):
         Compiled(data)

@@ -138,6 +138,13 @@ def test_a_refusal(words: tuple[str, ...], refusal: str, run: Run) -> None:
     assert english_left(text, "No such file or directory") == []
 
 
+@each("words", [("--lang=zh", "list"), ("--lang", "zh", "list")], ids=" ".join)
+def test_a_language_before_the_command_is_no_option_of_check(
+    words: tuple[str, ...], run: Run
+) -> None:
+    assert run(*words) == run("list", "--lang", "zh")
+
+
 def test_english_is_not_changed_by_chinese_before_it(run: Run) -> None:
     before = run("triage", "--help", "--lang", "en")
     run("triage", "--help", "--lang", "zh")

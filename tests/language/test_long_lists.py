@@ -5,7 +5,6 @@ A user's variable may name a thousand GPUs, and a hundred files may be asked for
 
 from collections.abc import Callable, Sequence
 
-import pytest
 from each import each
 from rule_facts import A100, CUDA_TORCH, HOST, LINUX, nvml
 from rules_support import TABLES, snapshot
@@ -95,7 +94,7 @@ def _report() -> Report:
     )
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
+@each("language", ["en", "zh"])
 def test_every_face_shows_a_list_of_a_thousand(language: str) -> None:
     with speaking("zh" if language == "zh" else "en"):
         report = _report()

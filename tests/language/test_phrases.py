@@ -1,6 +1,6 @@
 """Phrases that sentences are made of: at the beginning, with how many more, and in Chinese."""
 
-import pytest
+from each import each
 from rules_support import ask
 from selftest_facts import ran, result
 
@@ -27,7 +27,7 @@ def test_how_many_more_there_are_is_said_only_if_there_are_some() -> None:
         assert spoken(more).endswith("（另有 2 处）")
 
 
-@pytest.mark.parametrize("count", [1, 3])
+@each("count", [1, 3])
 def test_a_culprit_is_named_in_chinese(count: int) -> None:
     hosts = tuple(f"node{at}" for at in range(count))
     culprits = [Culprit(slug="rank-hangs", hosts=hosts, evidence="no answer")] * 2
@@ -45,7 +45,7 @@ def test_a_culprit_is_named_in_chinese(count: int) -> None:
     assert words.endswith("（另有 1 处）")
 
 
-@pytest.mark.parametrize(
+@each(
     ("slug", "kind", "status"),
     [("selftest-failed", "error", "failed"), ("wrong-result", "wrong-value", "failed")],
 )

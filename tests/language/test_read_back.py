@@ -90,7 +90,7 @@ def test_a_forged_sentence_stays_text(template: object) -> None:
     assert back == {"why": "my text"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "key", "params"),
     [
         ("X and one more symbol", "{symbol} and one more symbol", {"symbol": "X"}),

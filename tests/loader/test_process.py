@@ -222,7 +222,7 @@ def test_needs_are_met_breadth_first(tmp_path: Path) -> None:
     assert opened.added[3].needed_by == "libone.so"
 
 
-@pytest.mark.parametrize("separator", [" ", ":"])
+@each("separator", [" ", ":"])
 def test_ld_preload(tmp_path: Path, separator: str) -> None:
     files = {**COPIES, "/t/top.so": elf("libx.so.1", rpath="/a"), "/p/liby.so": elf()}
     env = {"LD_PRELOAD": separator.join(("/p/liby.so", B, "/p/gone.so"))}

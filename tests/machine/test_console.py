@@ -106,7 +106,7 @@ def test_only_a_console_that_follows_escapes_gets_them(
     assert list(kernel32.modes.values()) == modes
 
 
-@pytest.mark.parametrize("stream", [io.StringIO(), Terminal(7)])
+@each("stream", [io.StringIO(), Terminal(7)])
 def test_a_stream_that_is_no_standard_stream_gets_none(
     monkeypatch: pytest.MonkeyPatch, stream: io.StringIO
 ) -> None:

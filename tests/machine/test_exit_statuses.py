@@ -34,7 +34,7 @@ def test_a_code_of_windows_has_its_meaning(status: int, shown: str) -> None:
     assert str(exit_status(status)) == shown
 
 
-@pytest.mark.parametrize(
+@each(
     ("stage", "words"),
     [
         ("", "its process ended with exit status 0xC0000005 (access violation)"),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from each import each
 from windows_support import as_on_windows
 
 from gpucheck.machine import LiveHost, live
@@ -60,7 +61,7 @@ def test_a_huge_file_is_read_up_to_the_limit(tmp_path: Path) -> None:
     assert answer.value == bytes(1000)
 
 
-@pytest.mark.parametrize(
+@each(
     "read",
     [
         lambda host, path: host.read_bytes(path).value,

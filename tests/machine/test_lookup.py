@@ -26,7 +26,7 @@ def fixture_folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
+@each(
     "pattern",
     [
         "*", ".*", "**", "lib*.so*", "libcuda.so.[0-9]*", "libcuda.so", "*.so.?", "*/libcuda.so.1",

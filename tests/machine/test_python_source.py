@@ -8,7 +8,7 @@ from each import each
 from gpucheck.probes.reading.torch_files import parsed
 
 
-@pytest.mark.parametrize("text", ["x = '\\d'\n", "x = 1if 2 else 3\n", "assert (1, 'x')\n"])
+@each("text", ["x = '\\d'\n", "x = 1if 2 else 3\n", "assert (1, 'x')\n"])
 def test_what_python_would_warn_of_is_parsed_silently(text: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from each import each
 from support import machine
 
 from gpucheck.machine import RecordedHost, Recording
@@ -189,7 +190,7 @@ def test_many_patterns_on_a_machine_of_many_files_cost_little() -> None:
     assert {len(paths) for paths in found} == {20}
 
 
-@pytest.mark.parametrize(
+@each(
     ("pattern", "paths"),
     [
         ("/a/b", ["/a/b"]),

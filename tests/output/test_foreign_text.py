@@ -319,7 +319,7 @@ def test_what_is_compared_saved_linted_and_recommended(word: str) -> None:
         assert line.startswith("::error file=")
 
 
-@pytest.mark.parametrize("count", [0, 1, 2])
+@each("count", [0, 1, 2])
 def test_a_saved_report_with_any_number_of_open_questions(count: int) -> None:
     report = report_samples.unknown()
     (question, *_) = report.open_questions

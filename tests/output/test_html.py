@@ -227,7 +227,7 @@ def test_seconds_are_shown_with_who_waited_for_whom() -> None:
     assert drawn.count('class="named"') == 1
 
 
-@pytest.mark.parametrize(("steps", "moved"), [(["alone", "pairs"], 1), (["together"] * 2, 0)])
+@each(("steps", "moved"), [(["alone", "pairs"], 1), (["together"] * 2, 0)])
 def test_nobody_is_said_to_wait_for_a_rank_of_another_group_or_step(
     steps: list[str], moved: int
 ) -> None:

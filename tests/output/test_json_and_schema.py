@@ -42,7 +42,7 @@ def rendered(name: str) -> dict[str, Any]:
     return report
 
 
-@pytest.mark.parametrize("name", names())
+@each("name", names())
 def test_every_schema_is_a_schema(name: str) -> None:
     found = schema(name)
     assert found["$schema"] == "https://json-schema.org/draft/2020-12/schema"

@@ -1,7 +1,6 @@
 import re
 
 import msgspec
-import pytest
 import report_samples as samples
 from each import each
 from markdown_support import outside_code
@@ -109,7 +108,7 @@ def test_a_hostile_finding_stays_in_its_place() -> None:
     assert "\n## fake" not in text
 
 
-@pytest.mark.parametrize(
+@each(
     ("commands", "classes"),
     [
         (("ps -o user,pid -p 7", "kill 7"), ("reads", "interrupts")),

@@ -422,7 +422,7 @@ def test_rich_is_not_loaded_for_the_default_output() -> None:
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("commands", "classes"),
     [
         (("ps -o user,pid -p 7", "kill 7"), ("reads", "interrupts")),

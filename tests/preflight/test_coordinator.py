@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from each import each
 from memory_store import MemoryStore
 
 from gpucheck.cluster import attendance, coordinator
@@ -290,7 +291,7 @@ def test_who_was_told_to_end_is_not_lost(clock: Clock) -> None:
     assert [one["task"] for one in hall.store.values["ask/0/0"]["places"]] == [3]
 
 
-@pytest.mark.parametrize("is_in_a_step", [True, False])
+@each("is_in_a_step", [True, False])
 def test_whose_connection_broke_before_the_job_was_told_to_end(
     clock: Clock,
     is_in_a_step: bool,  # noqa: FBT001  # both
@@ -474,9 +475,7 @@ FORGED: dict[str, list[object]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("key", "value"), [(key, value) for key, values in FORGED.items() for value in values]
-)
+@each(("key", "value"), [(key, value) for key, values in FORGED.items() for value in values])
 def test_what_comes_over_the_network_is_not_believed(clock: Clock, key: str, value: object) -> None:
     hall = Hall(clock, 1, one_step)
     hall.store.set(key, value)

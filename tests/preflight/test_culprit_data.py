@@ -6,6 +6,7 @@ import msgspec
 import preflight_samples as samples
 import pytest
 import report_samples
+from each import each
 
 from gpucheck.facts import builtins
 from gpucheck.facts.preflight import (
@@ -61,7 +62,7 @@ FORMS: list[tuple[type[CulpritData], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("form", "plain"), FORMS)
+@each(("form", "plain"), FORMS)
 def test_each_form_is_told_by_its_keys_and_written_as_it_was(
     form: type[CulpritData], plain: dict[str, Any]
 ) -> None:
@@ -74,7 +75,7 @@ def test_each_form_is_told_by_its_keys_and_written_as_it_was(
     assert list(builtins(without_fixes(one.data))) == [key for key in plain if key != "fixes"]
 
 
-@pytest.mark.parametrize(("form", "plain"), FORMS)
+@each(("form", "plain"), FORMS)
 def test_a_redacted_culprit_keeps_its_form(form: type[CulpritData], plain: dict[str, Any]) -> None:
     one = samples.culprit("rank-hangs", samples.ranks(1, 1)[0], "x")
     known = msgspec.structs.replace(one, data=culprit_data(plain))
@@ -83,7 +84,7 @@ def test_a_redacted_culprit_keeps_its_form(form: type[CulpritData], plain: dict[
     assert [type(one.data) for one in shown] == [form]
 
 
-@pytest.mark.parametrize("odd", [[], "x", 3, None])
+@each("odd", [[], "x", 3, None])
 def test_data_that_are_no_object_are_refused(odd: object) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert({"slug": "rank-hangs", "data": odd}, Culprit, dec_hook=decoded)

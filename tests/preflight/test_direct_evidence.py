@@ -1,7 +1,7 @@
 """What one failed step tells by itself, and what it does not."""
 
 import msgspec
-import pytest
+from each import each
 from fabric_support import hung
 
 from gpucheck.cluster.diagnose.direct_evidence import DirectEvidence, alone, together
@@ -28,7 +28,7 @@ def test_all_entered_and_nobody_left_tells_nothing() -> None:
     assert _told(hung(GROUP)) == []
 
 
-@pytest.mark.parametrize("phase", ["start", "import", "set-device", "connect"])
+@each("phase", ["start", "import", "set-device", "connect"])
 def test_one_that_never_entered(phase: str) -> None:
     assert _told(_with(hung(GROUP), 5, phase=phase, collective=0)) == [("rank-hangs", 5)]
 
@@ -41,7 +41,7 @@ def _timed(rank: int, phase: str, in_phase: float, *, own: bool) -> dict[int, Ra
     return _with(results, rank, phase=phase, collective=0, data=data)
 
 
-@pytest.mark.parametrize(
+@each(
     ("phase", "in_phase", "own", "sure"),
     [
         ("connect", 38.0, False, Confidence.CERTAIN),
@@ -62,7 +62,7 @@ def test_it_is_as_sure_as_the_time_it_had(
     assert ("it is slow or stuck" in one.evidence) == (sure is Confidence.LIKELY)
 
 
-@pytest.mark.parametrize("phase", ["start", "set-device", "connect"])
+@each("phase", ["start", "set-device", "connect"])
 def test_one_that_was_late_and_on_its_way_is_not_named(phase: str) -> None:
     assert _told(_timed(5, phase, 3.0, own=False)) == []
 
@@ -139,7 +139,7 @@ def test_two_crashes_without_an_order_are_not_put_in_one() -> None:
     assert _told({**results, 5: _crashed(5, 0), 6: _crashed(6, 0)}) == []
 
 
-@pytest.mark.parametrize("kind", ["nccl-error", "wrong-value", "collective-timeout"])
+@each("kind", ["nccl-error", "wrong-value", "collective-timeout"])
 def test_an_error_that_the_other_end_may_cause_names_nobody(kind: str) -> None:
     results = {rank: _lost_peer(rank, rank + 1) for rank in GROUP}
     assert _told({**results, 5: _crashed(5, 9, status="failed", kind=kind)}) == []
@@ -249,7 +249,7 @@ def test_one_that_stood_still_while_the_others_connected_is_likely() -> None:
     assert "it is slow or stuck" in one.evidence
 
 
-@pytest.mark.parametrize(
+@each(
     "changes",
     [
         {"data": {"own_deadline": False}},  # nobody knows for how long it was there
@@ -297,7 +297,7 @@ def test_one_that_loops_on_its_way_on_a_busy_host_is_likely() -> None:
     assert _told(_on_the_way(look=busy)) == [("rank-hangs", 2)]
 
 
-@pytest.mark.parametrize(
+@each(
     "changes",
     [
         {"data": {"own_deadline": False, "in_phase": 9.0}},  # it may give up yet

@@ -1,6 +1,7 @@
 """What may be asked for by --drill, and to whom it is told."""
 
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,7 +39,7 @@ def test_slow_has_a_usual_factor() -> None:
     assert parse_drill(["slow:rank=1"]).faults == (DrillFault(name="slow", rank=1, factor=5.0),)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "ranks", "said"),
     [
         ("hang:rank=7", 8, ""),
@@ -51,7 +52,7 @@ def test_a_rank_that_is_not_there(text: str, ranks: int, said: str) -> None:
     assert parse_drill([text]).problem(ranks) == said
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "said"),
     [
         ("", "a drill is one of"),

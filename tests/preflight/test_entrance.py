@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -97,7 +98,7 @@ def test_tasks_of_slurm_that_go_round() -> None:
     assert told(env).hosts == ("node01", "node02", "gpu-a") * 2
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         {"SLURM_DISTRIBUTION": "arbitrary"},
@@ -152,7 +153,7 @@ def test_outside_of_srun_the_other_nodes_of_the_job_are_mentioned() -> None:
     assert told(in_a_shell, pid=777).notices == ()  # a task of srun: somebody wanted one node
 
 
-@pytest.mark.parametrize(
+@each(
     "env",
     [
         {**BATCH, **SRUN},
@@ -306,7 +307,7 @@ def test_nodes_that_no_launcher_knows() -> None:
         told(SRUN, nodes=4)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "host", "port"),
     [
         ("node01", "node01", None),
@@ -322,7 +323,7 @@ def test_a_master_in_its_forms(text: str, host: str, port: int | None) -> None:
     assert what(found, "master_host", "master_port") == (host, port or 999)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["node01:", "node01:x", "node01:0", "node01:70000", ":5000", "[fd00::2", "[fd00::2]5", "a b",
      "node\n", "x" * 300, "nöde"],

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import pytest
+from each import each
 
 from gpucheck.cluster.diagnose.naming import recorded_in_groups
 from gpucheck.cluster.model import Flight, RankResult, Step, StepResult
@@ -69,7 +70,7 @@ def test_who_had_not_begun_is_told() -> None:
     assert recorded_in_groups([]) == []
 
 
-@pytest.mark.parametrize(
+@each(
     "said", [{"begun": -1}, {"begun": "x"}, {"completed": 1}, {"begun": 1, "operation": "x" * 999}]
 )
 def test_a_malformed_record_is_none(said: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 import time
 
 import msgspec
-import pytest
+from each import each
 from fabric_support import (
     Fabric,
     at_times,
@@ -38,7 +38,7 @@ CERTAIN, LIKELY, POSSIBLE = Confidence.CERTAIN, Confidence.LIKELY, Confidence.PO
 SHAPES = [(8,), (2, 2, 2, 2), (1, 1, 1, 1, 1), (4, 4)]
 
 
-@pytest.mark.parametrize("shape", [*SHAPES, (1,), (2,), (1, 1), (8, 1, 3)])
+@each("shape", [*SHAPES, (1,), (2,), (1, 1), (8, 1, 3)])
 def test_a_healthy_job_takes_two_steps_and_nobody_is_blamed(shape: tuple[int, ...]) -> None:
     fabric = Fabric(roster(*shape))
     conclusion = fabric.run()
@@ -57,7 +57,7 @@ def test_ranks_that_share_a_gpu_accuse_no_link() -> None:
     assert over_gloo.history[-1].step.groups == ((0, 1, 2, 3),)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@each("shape", SHAPES)
 def test_a_rank_that_never_enters_is_named_at_once(shape: tuple[int, ...]) -> None:
     fabric = Fabric(roster(*shape), never_enters(3))
     [one] = fabric.run().culprits
@@ -67,7 +67,7 @@ def test_a_rank_that_never_enters_is_named_at_once(shape: tuple[int, ...]) -> No
     assert 3 not in fabric.history[-1].step.groups[0]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@each("shape", SHAPES)
 def test_a_rank_that_crashes_is_told_from_those_that_lost_it(shape: tuple[int, ...]) -> None:
     fabric = Fabric(roster(*shape), crashes(1))
     [one] = fabric.run().culprits
@@ -76,20 +76,20 @@ def test_a_rank_that_crashes_is_told_from_those_that_lost_it(shape: tuple[int, .
     assert fabric.kinds == ["alone", "together", "together"]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@each("shape", SHAPES)
 def test_a_wrong_sum_names_whose_part_is_missing(shape: tuple[int, ...]) -> None:
     [one] = Fabric(roster(*shape), wrong_sums(4)).run().culprits
     assert (one.slug, one.rank, one.confidence) == ("wrong-result", 4, CERTAIN)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@each("shape", SHAPES)
 def test_a_wrong_sum_without_a_name_is_found_in_pairs(shape: tuple[int, ...]) -> None:
     [one] = Fabric(roster(*shape), wrong_sums(4, named=False)).run().culprits
     assert (one.slug, one.rank, one.confidence) == ("wrong-result", 4, CERTAIN)
     assert "partners that pass with others" in one.evidence
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@each("shape", SHAPES)
 def test_a_rank_with_which_every_collective_hangs(shape: tuple[int, ...]) -> None:
     fabric = Fabric(roster(*shape), bad_ranks(4))
     [one] = fabric.run().culprits
@@ -100,7 +100,7 @@ def test_a_rank_with_which_every_collective_hangs(shape: tuple[int, ...]) -> Non
     assert fabric.kinds[-1] == "together"  # the others pass without it
 
 
-@pytest.mark.parametrize(
+@each(
     ("shape", "ends"),
     [
         ((8,), (0, 3)),
@@ -128,7 +128,7 @@ def test_nodes_that_never_connect_are_about_the_network() -> None:
     assert one.slug == "rendezvous-failed"
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@each("shape", SHAPES)
 def test_two_faults_at_once_are_both_named(shape: tuple[int, ...]) -> None:
     faults = {
         "hangs": (never_enters(0), never_enters(3)),
@@ -169,7 +169,7 @@ def test_a_link_that_is_cut_leaves_both_ends_behind_and_blames_neither() -> None
     assert (one.slug, one.ranks, one.is_link) == ("nccl-network-interface", (1, 2), True)
 
 
-@pytest.mark.parametrize(
+@each(
     ("shape", "ends", "before"),
     [
         ((1, 1, 1, 1), (1, 2), ["pairs", "links", "links", "links"]),
@@ -198,9 +198,7 @@ def test_a_cut_link_is_tried_by_itself_before_all_wait_for_it_again(
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("shape", "ends"), [((2, 2, 2, 2), (1, 2)), ((4, 4, 4, 4), (0, 1)), ((8, 1, 3), (0, 2))]
-)
+@each(("shape", "ends"), [((2, 2, 2, 2), (1, 2)), ((4, 4, 4, 4), (0, 1)), ((8, 1, 3), (0, 2))])
 def test_hosts_that_do_not_reach_each_other_are_one_cause(
     shape: tuple[int, ...], ends: tuple[int, int]
 ) -> None:
@@ -243,7 +241,7 @@ def _alone(rank: int, **result: object) -> object:
     return fault
 
 
-@pytest.mark.parametrize(
+@each(
     ("result", "slug"),
     [
         ({"status": "crashed", "kind": "signal", "phase": "alone"}, "rank-crashed"),
@@ -281,7 +279,7 @@ def test_ranks_that_never_began_for_one_reason_are_one_culprit() -> None:
     assert (one.ranks, one.hosts) == ((2, 3), ("n1",))
 
 
-@pytest.mark.parametrize(
+@each(
     ("nodes", "absent", "sure"),
     [
         (4, (2, 3), Confidence.LIKELY),
@@ -314,7 +312,7 @@ def test_a_silent_host_and_one_that_hangs_are_both_named() -> None:
     assert [(one.rank, one.confidence) for one in found] == [(3, CERTAIN), (0, CERTAIN)]
 
 
-@pytest.mark.parametrize(("silent", "wanted"), [((1,), CERTAIN), ((1, 2, 3), POSSIBLE)])
+@each(("silent", "wanted"), [((1,), CERTAIN), ((1, 2, 3), POSSIBLE)])
 def test_rank_0_that_hears_only_few_nodes_may_be_cut_off_itself(
     silent: tuple[int, ...], wanted: Confidence
 ) -> None:
@@ -465,7 +463,7 @@ def test_what_everybody_shares_blames_no_node() -> None:
     assert "more than a quarter" in conclusion.inconclusive
 
 
-@pytest.mark.parametrize(
+@each(
     ("shape", "variable", "slug"),
     [
         ((2,), "NCCL_P2P_DISABLE", "nccl-p2p-broken"),
@@ -613,8 +611,8 @@ def test_steps_that_were_not_run_prove_nothing() -> None:
     assert culprits(of, [fabric.history[0], only_some]).culprits == []
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 1, 1), (1,) * 7, (2, 2, 2, 2), (4,) * 5])
-@pytest.mark.parametrize("node", [1, 2])
+@each("shape", [(1, 1, 1, 1), (1,) * 7, (2, 2, 2, 2), (4,) * 5])
+@each("node", [1, 2])
 def test_a_host_that_lets_nobody_in_is_named_and_no_partner_of_it(
     shape: tuple[int, ...], node: int
 ) -> None:

@@ -1,11 +1,11 @@
 """Rounds of pairs: everybody meets everybody, nobody is in two pairs."""
 
-import pytest
+from each import each
 
 from gpucheck.cluster.diagnose import rounds
 
 
-@pytest.mark.parametrize("count", range(18))
+@each("count", range(18))
 def test_in_a_round_robin_each_meets_each_once(count: int) -> None:
     units = [3 * unit + 1 for unit in range(count)]
     all_rounds = list(rounds.round_robin(units))

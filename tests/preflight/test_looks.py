@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-import pytest
+from each import each
 from fabric_support import Fabric, Results, hung, roster
 
 from gpucheck.cluster.diagnose import direct_evidence
@@ -56,7 +56,7 @@ def state_of(first: ProcessLook | None, last: ProcessLook | None) -> str | None:
     return look.state
 
 
-@pytest.mark.parametrize(
+@each(
     ("first", "last", "state"),
     [
         (one("T"), one("T"), "stopped"),
@@ -126,7 +126,7 @@ def test_what_a_worker_prints_always_makes_a_record_that_task_0_takes() -> None:
     assert messages.RESULTS.read(text) == said
 
 
-@pytest.mark.parametrize(
+@each(
     "forged",
     [
         {"state": "broken"},
@@ -162,8 +162,8 @@ def stopped_once(rank: int, look: Look, *, kind: str = "together") -> Any:  # no
     return fault
 
 
-@pytest.mark.parametrize("shape", [(4,), (2, 2), (1, 1), (1, 1, 1)])
-@pytest.mark.parametrize("kind", ["alone", "together"])
+@each("shape", [(4,), (2, 2), (1, 1), (1, 1, 1)])
+@each("kind", ["alone", "together"])
 def test_a_rank_that_was_stopped_once_is_named_for_certain(
     shape: tuple[int, ...], kind: str
 ) -> None:
@@ -222,7 +222,7 @@ def test_a_stopped_zygote_names_the_rank() -> None:
     assert "forks its workers" in found.evidence
 
 
-@pytest.mark.parametrize(
+@each(
     ("look", "is_held"),
     [
         (Look(state="sleeping", zygote="stopped"), True),
@@ -250,7 +250,7 @@ def test_one_that_had_not_begun_what_all_others_wait_for_is_likely() -> None:
     assert sure(judged.not_begun(known(WAITS, WAITS, BEGINS))) == [(2, "likely")]
 
 
-@pytest.mark.parametrize(
+@each(
     "seen",
     [
         (WAITS, WAITS, WAITS),
@@ -312,7 +312,7 @@ def test_a_hundred_thousand_that_lost_a_peer_are_no_square() -> None:
     assert sure(judged.not_begun([two, *many, last])) == [(3, "likely")]
 
 
-@pytest.mark.parametrize(
+@each(
     "python",
     [
         ("worker/channel.py:64 plain", "worker/channel.py:28 send", "worker/trial.py:71 run"),
@@ -365,7 +365,7 @@ def slow(wait: float | None, cpu: float | None, **more: Any) -> RankResult:  # n
     return RankResult(**said)
 
 
-@pytest.mark.parametrize(
+@each(
     ("result", "is_slow"),
     [
         (slow(58.0, 2.0), True),
@@ -395,7 +395,7 @@ def passed_in(*seconds: float) -> list[RankResult]:
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("result", "others", "is_named"),
     [
         (slow(15.7, 4.4, phase="alone"), passed_in(0.2, 0.3, 1.1), True),
@@ -416,7 +416,7 @@ def test_one_that_runs_in_circles_on_a_busy_host_is_likely(
     )
 
 
-@pytest.mark.parametrize(("backend", "is_named"), [("gloo", True), ("nccl", False)])
+@each(("backend", "is_named"), [("gloo", True), ("nccl", False)])
 def test_only_cpu_ranks_are_compared_by_their_processor_time(
     backend: Backend, *, is_named: bool
 ) -> None:
@@ -464,7 +464,7 @@ def test_one_that_all_others_have_lost_is_likely_if_it_did_not_wait() -> None:
     assert sure(judged.not_begun(lost_by(BEGINS, 3))) == [(0, "likely")]
 
 
-@pytest.mark.parametrize(
+@each(
     ("look", "collective"),
     [
         (INSIDE, 2),  # its link may be broken

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
-import pytest
+from each import each
 from fabric_support import hung, roster
 
 from gpucheck.cluster.figures import network_errors
@@ -44,7 +44,7 @@ def judged(
     return network_errors.losses(roster(*[1] * hosts), [StepResult(step=step, results=results)])
 
 
-@pytest.mark.parametrize("ways", [{(1, 2): BAD}, {(2, 1): BAD}, {(1, 2): BAD, (2, 1): BAD}])
+@each("ways", [{(1, 2): BAD}, {(2, 1): BAD}, {(1, 2): BAD, (2, 1): BAD}])
 def test_a_link_on_which_packets_get_lost(ways: Mapping[tuple[int, int], Loss]) -> None:
     [one] = judged(ways)
     assert (one.slug, one.ranks, one.is_link) == ("link-slow", (1, 2), True)
@@ -60,7 +60,7 @@ def test_a_collective_that_is_late_and_ends_is_a_warning() -> None:
     assert "took more than a quarter of its time limit, and of 430 packets" in one.evidence
 
 
-@pytest.mark.parametrize("loss", [(700, 180, 0), (2000, 60, 4), (700, 0, 64)])
+@each("loss", [(700, 180, 0), (2000, 60, 4), (700, 0, 64)])
 def test_a_busy_network_is_no_warning(loss: Loss) -> None:
     assert judged({(1, 2): loss}, status="passed") == []
 
@@ -84,7 +84,7 @@ def test_two_links_without_a_host_in_common_name_nobody() -> None:
     assert judged({(0, 1): BAD, (2, 3): BAD}) == []
 
 
-@pytest.mark.parametrize(
+@each(
     "loss",
     [
         (700, 180, 0),  # a queue that was full once: all of it arrived in the end

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-import pytest
+from each import each
 
 from gpucheck.cluster.figures.baseline import Baseline, SavedGpu
 from gpucheck.cluster.model import Device, RankResult, RootCause, TaskFacts
@@ -100,19 +100,19 @@ FREE = (
 """Fields that hold data of any form, and the tag, which has a test of its own."""
 
 
-@pytest.mark.parametrize(("topic", "sample"), SAMPLES, ids=NAMES)
+@each(("topic", "sample"), SAMPLES, ids=NAMES)
 def test_a_message_is_read_as_it_was_sent(topic: Topic[Any], sample: TaskMessage) -> None:
     assert topic.read(msgspec.json.encode(sample)) == sample
 
 
-@pytest.mark.parametrize(("topic", "sample"), SAMPLES, ids=NAMES)
+@each(("topic", "sample"), SAMPLES, ids=NAMES)
 def test_only_its_own_kind_stands_under_a_topic(topic: Topic[Any], sample: TaskMessage) -> None:
     for other, _sample in SAMPLES:
         if other is not topic:
             assert isinstance(other.read(msgspec.json.encode(sample)), Malformed)
 
 
-@pytest.mark.parametrize(("topic", "sample"), SAMPLES, ids=NAMES)
+@each(("topic", "sample"), SAMPLES, ids=NAMES)
 def test_each_field_has_its_form(topic: Topic[Any], sample: TaskMessage) -> None:
     plain = json.loads(msgspec.json.encode(sample))
     for path, value in _fields(plain):
@@ -123,7 +123,7 @@ def test_each_field_has_its_form(topic: Topic[Any], sample: TaskMessage) -> None
             assert found.problem
 
 
-@pytest.mark.parametrize(("topic", "sample"), SAMPLES, ids=NAMES)
+@each(("topic", "sample"), SAMPLES, ids=NAMES)
 def test_a_key_too_many_is_malformed(topic: Topic[Any], sample: TaskMessage) -> None:
     plain = json.loads(msgspec.json.encode(sample))
     assert isinstance(topic.read(json.dumps({**plain, "more": 1}).encode()), Malformed)
@@ -136,8 +136,8 @@ NONSENSE = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("topic", "_sample"), SAMPLES, ids=NAMES)
-def test_nonsense_is_malformed(topic: Topic[Any], _sample: TaskMessage) -> None:
+@each("topic", [topic for topic, _sample in SAMPLES], ids=NAMES)
+def test_nonsense_is_malformed(topic: Topic[Any]) -> None:
     taken = [text[:40] for text in NONSENSE if not isinstance(topic.read(text), Malformed)]
     assert taken == []
 
@@ -158,7 +158,7 @@ def _orders(**more: object) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each(
     ("topic", "said"),
     [
         (messages.REGISTRATIONS, _registration(host="x" * 1001)),

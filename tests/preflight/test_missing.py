@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-import pytest
+from each import each
 from fabric_support import Fabric, lost, roster
 
 from gpucheck.cluster.diagnose.missing import Sights
@@ -16,7 +16,7 @@ from gpucheck.facts.preflight import Culprit
 CERTAIN, LIKELY, POSSIBLE = Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE
 
 
-@pytest.mark.parametrize(
+@each(
     ("sizes", "absent", "silent"),
     [
         ((1, 1, 1, 1), (3,), (1, 2)),  # only task 0 is left: absent ones are not heard either
@@ -58,7 +58,7 @@ def test_hosts_that_fall_silent_together_may_share_a_switch() -> None:
     assert [(one.hosts, one.confidence) for one in found] == [(("n3",), LIKELY), (("n4",), LIKELY)]
 
 
-@pytest.mark.parametrize("own", ["refused", "says-nothing", "answers"])
+@each("own", ["refused", "says-nothing", "answers"])
 def test_a_host_that_others_reach_is_the_link(own: Seen) -> None:
     views: dict[int, Seen] = {0: "unreachable", 1: own, 3: own}
     [one] = judged({2: views}, 2)
@@ -83,7 +83,7 @@ def test_where_others_disagree_nobody_is_named_surely() -> None:
     assert "still reached from n3, and not from others that were asked" in one.evidence
 
 
-@pytest.mark.parametrize("views", [{}, {0: "unreachable"}])
+@each("views", [{}, {0: "unreachable"}])
 def test_without_a_witness_nobody_is_named_surely(views: dict[int, Seen]) -> None:
     [one] = judged({2: views}, 2)
     assert (one.slug, one.confidence) == ("rank-missing", POSSIBLE)
@@ -101,7 +101,7 @@ def test_of_two_hosts_one_that_refuses_runs_and_its_process_has_ended() -> None:
     assert "so its process has ended" in one.evidence
 
 
-@pytest.mark.parametrize(
+@each(
     ("seen", "sure"),
     [
         ("ended", CERTAIN),
@@ -135,7 +135,7 @@ def test_an_absent_host_that_others_reach_is_the_link() -> None:
     assert (one.ranks, one.is_link) == ((0, 2), True)
 
 
-@pytest.mark.parametrize(
+@each(
     ("views", "sure", "why"),
     [
         ({0: "refused", 1: "answers", 3: "answers"}, LIKELY, "is reached from that of task 0"),
@@ -205,7 +205,7 @@ def test_who_was_told_to_end_is_not_accused() -> None:
     assert Fabric(gone, sights=Sights(left=frozenset({3}))).run().culprits == []
 
 
-@pytest.mark.parametrize("own", ["says-nothing", "refused", "answers"])
+@each("own", ["says-nothing", "refused", "answers"])
 def test_where_only_small_messages_pass_the_way_is_named(own: Seen) -> None:
     """The task has ended by then, because it heard nothing either."""
     [one] = judged({2: {0: own, 1: own, 3: own}}, 2, narrow=frozenset({2}))
@@ -233,8 +233,8 @@ def test_who_has_connected_and_never_registered_is_not_named_surely() -> None:
     assert "connected to task 0 and never registered" in one.evidence
 
 
-@pytest.mark.parametrize("seen", ["refused", "ended"])
-@pytest.mark.parametrize("hosts", [2, 4])
+@each("seen", ["refused", "ended"])
+@each("hosts", [2, 4])
 def test_who_ended_because_it_heard_nothing_is_not_named_surely(seen: Seen, hosts: int) -> None:
     """Its connection was not closed when it fell silent: the way to task 0 may be broken."""
     silent = tuple(range(1, hosts))

@@ -11,6 +11,7 @@ import preflight_samples as samples
 import pytest
 import test_machines
 from click.testing import CliRunner
+from each import each
 
 from gpucheck.cli import gpucheck
 from gpucheck.cluster import node_command
@@ -53,19 +54,17 @@ def said(name: str, fail_on: str = "error", gpus: int | None = None) -> str:
     return node_command.of_node(node, report.snapshot)
 
 
-@pytest.mark.parametrize("name", UNFIT)
+@each("name", UNFIT)
 def test_a_fault_of_the_node_drains_it(name: str) -> None:
     assert said(name).startswith(f"gpucheck: {UNFIT[name]}: ")
 
 
-@pytest.mark.parametrize("name", IN_SERVICE)
+@each("name", IN_SERVICE)
 def test_a_fault_of_an_environment_and_a_warning_leave_it_in_service(name: str) -> None:
     assert said(name).startswith("gpucheck: fit: ")
 
 
-@pytest.mark.parametrize(
-    "name", ["nvml-hangs", "nothing-readable", "smi-only-no-pci", "cuda-build-no-gpu-vm"]
-)
+@each("name", ["nvml-hangs", "nothing-readable", "smi-only-no-pci", "cuda-build-no-gpu-vm"])
 def test_what_is_unknown_leaves_it_in_service_and_is_not_called_fit(name: str) -> None:
     assert said(name).startswith("gpucheck: unknown: ")
 
@@ -156,7 +155,7 @@ def history(status: Status, phase: Phase) -> list[StepResult]:
     return [StepResult(step=step, results=results)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("ending", "status", "phase", "unfit"),
     [
         (1, "passed", "done", True),
@@ -178,7 +177,7 @@ def test_whose_fault_an_inconclusive_run_is(
     assert is_unfit(end, history(status, phase)) is unfit
 
 
-@pytest.mark.parametrize(
+@each(
     ("result", "line"),
     [
         (samples.hang(1), "gpucheck: rank-hangs: GPU "),
@@ -210,7 +209,7 @@ def invoke(*words: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-@pytest.mark.parametrize(
+@each(
     "option",
     [
         ("--master", "a"), ("--nodes", "2"), ("--links",), ("--ranks", "2"), ("--each", "d"),
@@ -239,7 +238,7 @@ def test_its_help_shows_the_options_of_one_node_alone() -> None:
     assert "--node" not in of_jobs
 
 
-@pytest.mark.parametrize("words", [("node",), ("preflight", "--node")])
+@each("words", [("node",), ("preflight", "--node")])
 def test_two_numbers_of_gpus_are_refused(words: tuple[str, ...]) -> None:
     status, text = invoke(*words, "--gpus", "8", "--require", "gpus-per-node=4")
     assert status == 2

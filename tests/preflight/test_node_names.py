@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from each import each
 
 from gpucheck.cluster import task_0
 from gpucheck.cluster.launcher import TaskPlace
@@ -28,7 +29,7 @@ def test_task_0_says_that_its_name_does_not_resolve() -> None:
     assert "scontrol show node rack1-n7" in said
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "given"),
     [
         ({}, True),

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
+from each import each
 from preflight_facts import facts, gpus
 from support import machine
 
@@ -74,7 +74,7 @@ def test_a_machine_without_adapters_has_no_settings_of_them(tmp_path: Path) -> N
     assert adapter_settings(machine(tmp_path, files=files)) == {}
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "words"),
     [
         (altered(vbios="96.00.9F.00.02"), "VBIOS of the GPUs: 1 x 96.00.74.00.01 and 1 x 96.00.9F"),

@@ -3,13 +3,14 @@
 import time
 
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpucheck.cluster.launcher_variables import counts, hosts
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "names"),
     [
         ("node01", ["node01"]),
@@ -26,7 +27,7 @@ def test_lists_of_nodes(text: str, names: list[str]) -> None:
     assert hosts(text) == names
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["", ",", "a,", "n[", "n]", "n[]", "n[1", "n[1-]", "n[3-1]", "n[a-b]", "n[[1]]", "n[1]]", "a b",
      "n[1-999999999]", "n[1-1000]" + "[1-1000]" * 9, "$(id)", "x" * 300, "\x1b[31m",

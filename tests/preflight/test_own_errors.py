@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import pytest
+from each import each
 from fabric_support import Fabric, Results, hung, passed, roster
 
 from gpucheck.cluster.diagnose import process_state
@@ -27,7 +27,7 @@ def failed(detail: str, status: str = "failed", **more: Any) -> RankResult:  # n
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each(
     ("result", "slug"),
     [
         (failed(NOPE), "nccl-network-interface"),
@@ -51,7 +51,7 @@ def test_its_own_error_names_the_cause(result: RankResult, slug: str) -> None:
     assert all_rules()[slug].preflight_class == 4
 
 
-@pytest.mark.parametrize(
+@each(
     "result",
     [
         failed("RuntimeError: Connection closed by peer [10.0.0.1]:4000"),
@@ -68,7 +68,7 @@ def test_what_others_may_have_caused_names_nothing(result: RankResult) -> None:
     assert process_state.own_error(result) is None
 
 
-@pytest.mark.parametrize("files", [19, 20])
+@each("files", [19, 20])
 def test_a_process_at_its_limit_is_told_even_if_it_hangs(files: int) -> None:
     result = RankResult(rank=1, status="timed-out", look=Look(files=files, file_limit=20))
     found = process_state.own_error(result)
@@ -77,7 +77,7 @@ def test_a_process_at_its_limit_is_told_even_if_it_hangs(files: int) -> None:
     assert f"{files} files open" in found.evidence
 
 
-@pytest.mark.parametrize("shape", [(4,), (2, 2), (1, 1, 1)])
+@each("shape", [(4,), (2, 2), (1, 1, 1)])
 def test_all_ranks_with_one_error_are_one_cause_and_nobody_else_is_blamed(
     shape: tuple[int, ...],
 ) -> None:
@@ -104,7 +104,7 @@ def test_a_healthy_step_names_nobody() -> None:
     assert process_state.named(list(passed((0, 1)).values())) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("result", "is_named"),
     [
         (failed("SIGABRT", "crashed", data={"refused_processes": 2}), True),

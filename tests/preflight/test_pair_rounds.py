@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import combinations
 
 import msgspec
-import pytest
+from each import each
 from fabric_support import check_step, roster
 from preflight_facts import facts
 
@@ -89,7 +89,7 @@ def between(*both: int, speed: float = 0.002) -> Speed:
     return lambda one, other: speed if {one, other} == set(both) else FAST
 
 
-@pytest.mark.parametrize("nodes", [3, 4, 5, 6, 7, 8, 33])
+@each("nodes", [3, 4, 5, 6, 7, 8, 33])
 def test_a_healthy_network_takes_a_round_or_two(nodes: int) -> None:
     network = Network(nodes, lambda _one, _other: FAST)
     assert network.run() == []
@@ -105,7 +105,7 @@ def test_two_nodes_are_one_pair() -> None:
     assert network.kinds == ["alone", "together"]
 
 
-@pytest.mark.parametrize("nodes", [3, 4, 5, 6, 7, 12])
+@each("nodes", [3, 4, 5, 6, 7, 12])
 def test_each_host_behind_a_slow_link_is_named(nodes: int) -> None:
     for host in range(nodes):
         network = Network(nodes, behind(host))
@@ -115,7 +115,7 @@ def test_each_host_behind_a_slow_link_is_named(nodes: int) -> None:
         assert len(network.history) <= 6, network.kinds
 
 
-@pytest.mark.parametrize("nodes", [3, 4, 5, 6, 9])
+@each("nodes", [3, 4, 5, 6, 9])
 def test_a_slow_link_that_a_round_uses_is_named_as_a_link(nodes: int) -> None:
     network = Network(nodes, between(0, 1))
     (found,) = network.run()
@@ -132,7 +132,7 @@ def test_two_hosts_behind_slow_links() -> None:
         assert found == {(f"n{host}",) for host in hosts}
 
 
-@pytest.mark.parametrize("backend", ["gloo", "nccl"])
+@each("backend", ["gloo", "nccl"])
 def test_a_busy_machine_accuses_nobody(backend: Backend) -> None:
     assert Network(6, behind(2, 0.2), backend, busy=0.4).run() == []
     assert len(Network(6, behind(2, 0.2), backend, busy=0.05).run()) == 1

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import pytest
+from each import each
 from support import machine
 
 from gpucheck.cluster.task.node_settings import pcie_settings
@@ -36,7 +36,7 @@ def host(folder: Path, gpu: bytes | None, port: bytes | None) -> RecordedHost:
     return machine(folder, files=files, links={f"/sys/bus/pci/devices/{GPU}": f"{ABOVE}/{GPU}"})
 
 
-@pytest.mark.parametrize(("acs", "said"), [(0x001D, "enabled"), (0x0001, "disabled"),
+@each(("acs", "said"), [(0x001D, "enabled"), (0x0001, "disabled"),
                                            (None, "disabled")])  # fmt: skip
 def test_root_sees_control_registers_and_acs(tmp_path: Path, acs: int | None, said: str) -> None:
     # Device Control 0x2936: payload 256 B, read request 512 B, relaxed ordering.

@@ -5,6 +5,7 @@ from itertools import combinations
 
 import msgspec
 import pytest
+from each import each
 from preflight_facts import cpus, facts, gpus, measured, uuid
 
 from gpucheck.cluster.figures.bandwidth import algbw, busbw, of_table, timed
@@ -76,7 +77,7 @@ def test_the_definitions_of_nccl_tests() -> None:
     assert busbw("all-reduce", 1, 10**9, 1.0) is None
 
 
-@pytest.mark.parametrize(("name", "time"), [("all-reduce", 0.0), ("gossip", 1.0)])
+@each(("name", "time"), [("all-reduce", 0.0), ("gossip", 1.0)])
 def test_what_has_no_bandwidth(name: str, time: float) -> None:
     with pytest.raises(ValueError, match=r"no bandwidth|no such collective"):
         busbw(name, 4, 1, time)
@@ -186,9 +187,7 @@ def whole(rate: float, ranks: int = 8, size: int = SIZE) -> list[StepResult]:
 A100 = "NVIDIA A100-SXM4-80GB"
 
 
-@pytest.mark.parametrize(
-    ("rate", "severity"), [(170.0, None), (130.0, Severity.WARNING), (80.0, Severity.ERROR)]
-)
+@each(("rate", "severity"), [(170.0, None), (130.0, Severity.WARNING), (80.0, Severity.ERROR)])
 def test_a_published_figure_is_the_last_measure(rate: float, severity: Severity | None) -> None:
     roster = gpus(1, 8, A100)
     found = culprits(whole(rate), known(roster, linked(roster, 12)))
@@ -205,7 +204,7 @@ def test_without_knowing_of_nvls_only_less_than_half_is_told_and_as_a_warning() 
     assert culprits(whole(150.0), known(roster, off)) == []  # nobody published that
 
 
-@pytest.mark.parametrize(
+@each(
     "said",
     [
         {"nvlinks": None},

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from each import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -65,7 +66,7 @@ def test_news_replace_what_is_old_and_leave_the_rest() -> None:
     assert "GPU-1" in kept.gpus
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "words"),
     [
         (b"", "not a baseline"),

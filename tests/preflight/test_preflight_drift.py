@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-import pytest
+from each import each
 from preflight_facts import cpus, facts, gpus
 
 from gpucheck.cluster.figures.drift import DifferingValue, culprits, differences
@@ -49,7 +49,7 @@ def test_another_torch_is_an_error_with_both_values() -> None:
     assert "2.9.1+cu128 on 3 other hosts" in found.evidence
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "severity"),
     [
         ({"torch": "2.9.1+cu126"}, Severity.WARNING),  # the same release
@@ -66,7 +66,7 @@ def test_what_is_an_error_and_what_a_warning(change: dict[str, Any], severity: S
     assert only({1: change}).severity is severity
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         {"torch": None, "cuda": None, "nccl": None, "variables": None, "devices": None},
@@ -160,7 +160,7 @@ def test_little_memory_counts_where_it_is_less_than_half() -> None:
     assert (found.what, found.usual) == ("the limit of locked memory", "unlimited")
 
 
-@pytest.mark.parametrize("name", [
+@each("name", [
     "NCCL_ANY_FUTURE_NAME", "FI_PROVIDER", "OMP_NUM_THREADS", "UCX_TLS", "GLOO_ANYTHING",
     "LD_LIBRARY_PATH", "LD_PRELOAD",
 ])  # fmt: skip
@@ -170,7 +170,7 @@ def test_every_variable_of_collectives_is_compared(name: str) -> None:
     assert f"{name}: #1a2b3c4d on node3, not set on 3 other hosts" in found.evidence
 
 
-@pytest.mark.parametrize("name", ["NCCL_DEBUG", "NCCL_HOSTID", "TORCH_ANYTHING"])
+@each("name", ["NCCL_DEBUG", "NCCL_HOSTID", "TORCH_ANYTHING"])
 def test_what_a_rank_may_have_for_itself_is_not_compared(name: str) -> None:
     assert differences(job(FOUR, {3: {"variables": {name: "x"}}})) == []
 

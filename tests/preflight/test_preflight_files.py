@@ -13,6 +13,7 @@ import jsonschema
 import msgspec
 import preflight_samples as samples
 import pytest
+from each import each
 from msgspec.structs import replace
 
 from gpucheck.cluster.files import Before, FileError, exclusion, write_each, write_file
@@ -74,7 +75,7 @@ def test_a_full_disk_leaves_the_old_content(
     assert left_in(tmp_path) == ["a"]
 
 
-@pytest.mark.parametrize("name", ["-", ""])
+@each("name", ["-", ""])
 def test_the_standard_output_is_no_file(name: str) -> None:
     with pytest.raises(FileError, match="a file is needed, not the standard output"):
         write_file(name, "x")
@@ -98,7 +99,7 @@ def test_a_link_keeps_leading_to_its_file(tmp_path: Path) -> None:
     assert (tmp_path / "real").read_text() == "new"
 
 
-@pytest.mark.parametrize("path", ["none/here/x", "a\0b"])
+@each("path", ["none/here/x", "a\0b"])
 def test_a_path_that_leads_nowhere_is_a_sentence(tmp_path: Path, path: str) -> None:
     with pytest.raises(FileError, match="cannot be written: "):
         write_file(f"{tmp_path}/{path}", "x")
@@ -199,7 +200,7 @@ def of(culprit: Culprit, **changed: object) -> tuple[str, ...]:
     return hosts(samples.result(samples.ranks(4, 2), msgspec.structs.replace(culprit, **changed)))
 
 
-@pytest.mark.parametrize(
+@each(
     "slug", ["rank-missing", "rank-hangs", "rank-crashed", "wrong-result", "nccl-p2p-broken",
              "gpu-fallen-off-bus", "gpu-hardware-fault", "fabric-manager-down"]
 )  # fmt: skip
@@ -209,7 +210,7 @@ def test_the_host_of_what_is_broken_is_left_out(slug: str) -> None:
     assert of(one, confidence=Confidence.LIKELY) == ("gpu-0001",)
 
 
-@pytest.mark.parametrize(
+@each(
     "slug", ["gpu-slow", "link-slow", "ranks-heterogeneous", "memlock-too-low", "shm-too-small",
              "nccl-version-mismatch", "driver-too-old", "torch-missing", "torch-import-broken",
              "requirement-not-met", "rendezvous-failed", "nccl-timeout", "brand-new"]
@@ -253,9 +254,7 @@ def test_the_list_is_one_line_with_each_host_once() -> None:
     assert found.text() == "gpu-0002,gpu-0004,gpu-0001\n"
 
 
-@pytest.mark.parametrize(
-    "name", ["a,b", "a[1-9]", "../etc/passwd", "a b", "-x", "$(id)", "a\nb", samples.HOSTILE]
-)
+@each("name", ["a,b", "a[1-9]", "../etc/passwd", "a b", "-x", "$(id)", "a\nb", samples.HOSTILE])
 def test_a_name_that_slurm_would_read_otherwise_is_left_out(name: str) -> None:
     ranks = samples.ranks(4, 1, r1={"host": name})
     culprits = [samples.culprit("rank-crashed", ranks[at], "killed") for at in (1, 2)]
@@ -278,7 +277,7 @@ def test_every_file_is_written_and_said(tmp_path: Path) -> None:
     assert write_files(samples.hang(), {}) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("result", "status"),
     [(samples.healthy(), 0), (samples.hang(), 1), (samples.inconclusive(), 3),
      (samples.misconfigured(), 4), (samples.slow(), 5), (samples.drill_unnoticed(), 3)],
@@ -349,7 +348,7 @@ def test_a_folder_that_cannot_be_used_costs_one_sentence(tmp_path: Path) -> None
     assert (tmp_path / "run" / "bad-hosts").is_file()
 
 
-@pytest.mark.parametrize("name", ["status", "runs.jsonl"])
+@each("name", ["status", "runs.jsonl"])
 def test_no_link_in_a_folder_is_followed(tmp_path: Path, name: str) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "precious").write_text("kept")

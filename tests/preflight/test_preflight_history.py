@@ -12,6 +12,7 @@ import msgspec
 import preflight_samples as samples
 import pytest
 from click.testing import CliRunner
+from each import each
 
 from gpucheck.cli import gpucheck
 from gpucheck.cluster.files import FileError, add_line, good_hosts, of_lines
@@ -81,7 +82,7 @@ def test_a_deputy_knows_the_hosts_before_there_are_ranks() -> None:
     assert json.loads(run_record(store.result, NOON))["host.name"] == ["n0", "n1", "n2"]
 
 
-@pytest.mark.parametrize(
+@each(
     "other",
     [b"{", b"[]", b"null", b'{"schema": "x/1"}', b"\xff\xfe", b"[" * 100_000,
      run_record(samples.hang(), NOON).replace("record/1", "record/9").encode()],
@@ -123,7 +124,7 @@ def test_names_from_a_file_of_strangers_do_not_act_on_a_terminal(tmp_path: Path)
     assert "\x1b" not in done.output
 
 
-@pytest.mark.parametrize("path", ["-", "", "/no/such/folder/x"])
+@each("path", ["-", "", "/no/such/folder/x"])
 def test_a_record_that_cannot_be_written_is_said(path: str) -> None:
     with pytest.raises(FileError):
         add_line(path, "x")

@@ -4,6 +4,7 @@ from typing import get_args
 
 import msgspec
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,7 +32,7 @@ def test_all_is_well() -> None:
     assert ending([information], GOOD, "warning").status == 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("slugs", "status", "word"),
     [
         (["rank-hangs"], 1, "culprit"),
@@ -48,7 +49,7 @@ def test_the_first_of_1_4_3_5(slugs: list[str], status: int, word: str) -> None:
     assert (found.status, found.word) == (status, word)
 
 
-@pytest.mark.parametrize(
+@each(
     ("confidence", "ranks", "status"),
     [
         (Confidence.CERTAIN, (0, 3), 1),
@@ -78,7 +79,7 @@ def test_only_findings_that_stand_are_counted() -> None:
     assert ending(Diagnosis(both[1:], ()).standing, GOOD, "error").status == 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("preflight", "why"),
     [
         (Preflight(culprits=[], finished=False, stopped_because="time is out"), "time is out"),
@@ -110,7 +111,7 @@ def test_a_culprit_that_no_rule_knows_is_not_passed_by() -> None:
     assert ending([], known, "error").status == 0  # --skip rank-hangs
 
 
-@pytest.mark.parametrize("fail_on", get_args(FailOn))
+@each("fail_on", get_args(FailOn))
 def test_a_drill_that_was_not_noticed_is_inconclusive(fail_on: FailOn) -> None:
     drill = Preflight(culprits=[], finished=True, drill="hang:rank=3")
     found = ending([], drill, fail_on)

@@ -4,6 +4,7 @@ import json
 
 import msgspec
 import pytest
+from each import each
 from preflight_facts import H200, alone, cpus, facts, gpus, measured, uuid
 
 from gpucheck.cluster.figures.bandwidth import timed
@@ -44,7 +45,7 @@ def test_lines_and_json_say_the_same() -> None:
     assert parse_lines(["gpus-per-node=8"]) == Requirements(gpus_per_node=8)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "words"),
     [
         ("gpus-per-node", "is not KEY=VALUE"),
@@ -140,7 +141,7 @@ def test_a_development_build_is_not_judged_and_the_unknown_is_told() -> None:
     assert unknown(wanted, said) == ["min-nccl cannot be judged on node0, node1, node2"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("wanted", "meets"),
     [("H200", True), ("nvidia-h200", True), ("H20", False), ("H100", False), ("200", False)],
 )
@@ -163,7 +164,7 @@ def test_the_bandwidth_of_whole_nodes() -> None:
     assert unknown(parse_lines(["min-busbw=100"]), facts(JOB)) != []
 
 
-@pytest.mark.parametrize(("least", "meets"), [("10", True), ("100", False)])
+@each(("least", "meets"), [("10", True), ("100", False)])
 def test_the_bandwidth_of_the_whole_job(least: str, meets: bool) -> None:  # noqa: FBT001
     size = 1 << 27
     values = {rank: {f"all-reduce {size} B s": 0.01} for rank in range(6)}

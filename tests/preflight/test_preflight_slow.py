@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from each import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from preflight_facts import H200, alone, cpus, gpus, measured, uuid
@@ -26,9 +27,7 @@ def test_equal_gpus_raise_no_suspicion() -> None:
     assert "8 ranks at 98% or more" in spread(EIGHT, [step])
 
 
-@pytest.mark.parametrize(
-    ("rate", "severity"), [(300.0, Severity.ERROR), (600.0, Severity.WARNING), (650.0, None)]
-)
+@each(("rate", "severity"), [(300.0, Severity.ERROR), (600.0, Severity.WARNING), (650.0, None)])
 def test_the_line_is_drawn_at_half_and_at_four_fifths(
     rate: float, severity: Severity | None
 ) -> None:

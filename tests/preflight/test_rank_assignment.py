@@ -31,6 +31,12 @@ def test_a_task_alone_on_its_node_has_a_rank_for_each_gpu() -> None:
     assert roster.ranks[4].uuid == "GPU-2"
 
 
+def test_a_node_without_a_number_gets_one_that_no_launcher_has_given() -> None:
+    came = {0: _facts(0, "a", 1), 1: _facts(1, "b", 1, node=0)}
+    roster = assign_ranks(JobPlan(tasks=2, cuda=True), came)
+    assert [(r.host, r.node) for r in roster.ranks] == [("a", 1), ("b", 0)]
+
+
 def test_several_tasks_of_a_node_have_one_each_by_their_place() -> None:
     came = {task: _facts(task, "ab"[task // 2], 2) for task in range(4)}
     roster = assign_ranks(JobPlan(tasks=4, cuda=True), came)

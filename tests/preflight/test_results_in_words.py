@@ -1,7 +1,7 @@
 """The sentence of a result stays one on its way to task 0, so that it can be translated there."""
 
 import msgspec
-import pytest
+from each import each
 
 from gpucheck.cluster.model import RankResult
 from gpucheck.language import Sentence, plain, say, speaking, spoken
@@ -26,7 +26,7 @@ def test_words_of_a_program_stay_as_they_are() -> None:
     assert type(_sent(result).detail) is str
 
 
-@pytest.mark.parametrize("said", [{}, {"detail": 3}, {"detail": {"key": "{a.__class__}"}}])
+@each("said", [{}, {"detail": 3}, {"detail": {"key": "{a.__class__}"}}])
 def test_what_another_task_forged_changes_nothing(said: object) -> None:
     data = {"rank": 0, "status": "failed", "detail": "text", "said": said}
     assert type(msgspec.convert(data, RankResult).detail) is str

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from each import each
 
 from gpucheck.cluster import door
 from gpucheck.cluster.launcher import TaskPlace
@@ -36,7 +37,7 @@ def test_what_the_user_has_set_counts_and_no_file_is_written(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("place", "kind", "has"),
     [
         (TWO_NODES, "nfs4", True),
@@ -80,7 +81,7 @@ def test_the_folder_is_the_one_for_state(tmp_path: Path) -> None:
     assert both.of_store() == (state / "gpucheck/preflight.key").read_text().strip()
 
 
-@pytest.mark.parametrize("mode", [0o644, 0o660, 0o604])
+@each("mode", [0o644, 0o660, 0o604])
 def test_a_key_that_others_can_read_is_no_secret(tmp_path: Path, mode: int) -> None:
     both = found(tmp_path, TWO_NODES)
     assert both.of_store()
@@ -88,7 +89,7 @@ def test_a_key_that_others_can_read_is_no_secret(tmp_path: Path, mode: int) -> N
     assert (both.of_store(), both.of_client(NOT_ASKED)) == ("", "")
 
 
-@pytest.mark.parametrize("text", [b"", b"short\n", b"x" * 64, b"a" * 65, b"\0" * 64])
+@each("text", [b"", b"short\n", b"x" * 64, b"a" * 65, b"\0" * 64])
 def test_a_file_that_is_no_key_is_left_alone(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / ".local/state/gpucheck/preflight.key"
     path.parent.mkdir(parents=True)
@@ -140,7 +141,7 @@ def test_open_mpi_gives_a_secret_that_is_not_shown(tmp_path: Path) -> None:
     assert found(tmp_path, TWO_NODES, "ext4", **{KEY: key}).of_store() == ""
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "kind"),
     [("/home/u/x", "nfs4"), ("/homes", "ext4"), ("/data/a b/c", "lustre"), ("/", "ext4")],
 )

@@ -3,7 +3,7 @@
 import time
 
 import msgspec
-import pytest
+from each import each
 from fabric_support import roster
 from preflight_facts import facts
 
@@ -41,7 +41,7 @@ def found(history: list[StepResult], job: Roster = ROSTER) -> list[Culprit]:
     return slow.slowed(job, history)
 
 
-@pytest.mark.parametrize("rank", range(4))
+@each("rank", range(4))
 def test_a_rank_that_is_late_to_every_collective(rank: int) -> None:
     (one,) = found(paced({rank: 3.0}))
     assert (one.slug, one.ranks, one.confidence) == ("rank-slow", (rank,), Confidence.CERTAIN)
@@ -119,7 +119,7 @@ def held(periods: int, count: int, processors: float = 0.1) -> Throttling:
     return Throttling(periods=periods, throttled=count, processors=processors)
 
 
-@pytest.mark.parametrize(
+@each(
     ("limits", "named"),
     [
         ({1: held(124, 119)}, [("n1", Severity.ERROR)]),

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from each import each
 from support import machine
 
@@ -234,7 +233,7 @@ def test_cudnn_headers(tmp_path: Path, name: str, text: str, version: str | None
     assert cudnn_header(host, "/usr/include").value == version
 
 
-@pytest.mark.parametrize(("text", "version"), [(NCCL_H, "2.21.5"), ("#define NCCL_MAJOR 2", None)])
+@each(("text", "version"), [(NCCL_H, "2.21.5"), ("#define NCCL_MAJOR 2", None)])
 def test_nccl_headers(tmp_path: Path, text: str, version: str | None) -> None:
     host = machine(tmp_path, files={"/usr/include/nccl.h": text})
     assert nccl_header(host, "/usr/include").value == version

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
+from each import each
 from support import machine
 
 from gpucheck.facts.driver import DeviceNode, DeviceNodes
@@ -100,7 +100,7 @@ def test_a_flood_of_nodes_is_cut(tmp_path: Path) -> None:
     assert len(nodes_of(collect(machine(tmp_path, host=host)))) == 128
 
 
-@pytest.mark.parametrize("family", ["macos", "windows"])
+@each("family", ["macos", "windows"])
 def test_other_systems_have_none(tmp_path: Path, family: str) -> None:
     section = collect(machine(tmp_path, host={"identity": {"os": family}}))
 

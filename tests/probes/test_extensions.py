@@ -142,7 +142,7 @@ def test_the_libraries_of_another_cuda_are_missing(tmp_path: Path) -> None:
     assert found.missing_libraries == ["libcudart.so.11.0"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("runpath", "place"),
     [
         ("$ORIGIN/../nvidia/cuda_runtime/lib", f"{SITE}/nvidia/cuda_runtime/lib"),
@@ -240,7 +240,7 @@ def test_an_editable_project_is_looked_into_and_the_home_folder_is_not(tmp_path:
     assert [candidate.inside for candidate in found.files] == ["mine/_C.so"]
 
 
-@pytest.mark.parametrize(
+@each(
     "broken",
     [
         {},

@@ -3,7 +3,6 @@ r"""The probe of compiled extensions on Windows, on written DLLs in a recorded t
 from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
 from each import each
 from support import machine
 from tiny_elf import fat_binary
@@ -103,7 +102,7 @@ def test_a_symbol_by_number_is_passed_over(tmp_path: Path) -> None:
     assert only(probe(tmp_path, {"mine.pyd": file})).missing_symbols == []
 
 
-@pytest.mark.parametrize("lost", ["c10.dll", "torch_cpu.dll"])
+@each("lost", ["c10.dll", "torch_cpu.dll"])
 def test_exports_that_cannot_be_read_leave_symbols_unknown(tmp_path: Path, lost: str) -> None:
     found = only(
         probe(tmp_path, {"mine.pyd": tiny_pe(NEEDS)}, more={rf"{LIB}\{lost}": b"fragments"})

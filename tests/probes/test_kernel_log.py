@@ -267,7 +267,7 @@ def own_group(
     return kill.in_own_group
 
 
-@pytest.mark.parametrize(
+@each(
     ("group", "own", "expected"),
     [
         ("/slurm/job_1", "0::/slurm/job_1/step_0/user\n", True),
@@ -450,7 +450,7 @@ def test_dmesg_that_may_not_ask_leaves_the_reason(tmp_path: Path) -> None:
     assert collect(host).problem("xids") == "/dev/kmsg: EPERM: Operation not permitted"
 
 
-@pytest.mark.parametrize("is_mounted", [True, False])
+@each("is_mounted", [True, False])
 def test_dmesg_below_a_sysroot_only_if_it_has_this_kernel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_mounted: bool
 ) -> None:
@@ -482,7 +482,7 @@ def test_a_time_that_is_no_time_is_no_record() -> None:
     ]
 
 
-@pytest.mark.parametrize("uptime", ["inf 1", "nan 1"])
+@each("uptime", ["inf 1", "nan 1"])
 def test_a_time_since_the_boot_that_is_no_time_is_unknown(tmp_path: Path, uptime: str) -> None:
     line = "6,1,1000000,-;NVRM: Xid (PCI:0000:01:00): 79, pid=1, GPU has fallen off the bus.\n"
     host = machine(tmp_path, files={"/dev/kmsg": line, "/proc/uptime": uptime})

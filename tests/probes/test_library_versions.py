@@ -3,7 +3,6 @@
 import struct
 from pathlib import Path
 
-import pytest
 from each import each
 from elf_support import elf
 from support import machine
@@ -45,7 +44,7 @@ def test_the_main_library_is_what_its_part_says(tmp_path: Path) -> None:
     assert version_of(tmp_path, f"{LIB}/libcudnn.so.9", files) == ("9.10.2", "nvidia-cudnn-cu12")
 
 
-@pytest.mark.parametrize(
+@each(
     ("file", "symbol"),
     [
         ("libcudnn_ops.so.9", "cudnn_ops_infer_version"),
@@ -61,7 +60,7 @@ def test_a_part_of_another_release_says_so_itself(tmp_path: Path, file: str, sym
     assert version_of(tmp_path, f"{LIB}/{file}", files)[0] == "8.9.7"
 
 
-@pytest.mark.parametrize("code", [b"\0\0\0\0", b"\xff\xff\xff\xff", bytes([0, 1, 0, 0])])
+@each("code", [b"\0\0\0\0", b"\xff\xff\xff\xff", bytes([0, 1, 0, 0])])
 def test_what_is_no_version_is_passed_over(tmp_path: Path, code: bytes) -> None:
     files: dict[str, str | bytes] = {
         f"{LIB}/libcudnn_ops.so.9": part("cudnn_ops_infer_version", code),

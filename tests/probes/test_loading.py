@@ -123,7 +123,7 @@ def test_a_part_that_this_cudnn_does_not_open_is_not_opened() -> None:
     assert found.missing == []
 
 
-@pytest.mark.parametrize(("release", "opened"), [("2.1.2+cu121", True), ("2.9.1+cu128", False)])
+@each(("release", "opened"), [("2.1.2+cu121", True), ("2.9.1+cu128", False)])
 def test_nvfuser_is_opened_by_the_torch_that_has_it(release: str, *, opened: bool) -> None:
     copy = machine_files.copied(MACHINE)
     lib = f"{WHEELS.rpartition('/')[0]}/torch/lib"
@@ -164,7 +164,7 @@ def test_what_is_gone_is_told_where_something_fails_of_it(
     assert gone not in [opened.soname for opened in found.runtime_opened or ()]
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "change", "why"),
     [
         ("torch/__init__.py", "import os\n", "no function _load_global_deps"),
@@ -193,6 +193,16 @@ def test_a_variable_of_torch_turns_preloading_off() -> None:
     found = section(RecordedHost(copy))
     assert found.preloading == ""
     assert by_name(found.libraries)["nvJitLink"].found_via == "runpath"
+
+
+def test_the_only_module_of_torch_is_loaded_where_the_interpreter_does_not_say_its_form(
+    found: Loading,
+) -> None:
+    host = machine_files.host(MACHINE)
+    python = interpreter.collect(host, TargetWish())
+    torch = torch_build.collect(host, python)
+    silent = msgspec.structs.replace(python, soabi=None)
+    assert loading.collect(host, silent, torch, OPENS).libraries == found.libraries
 
 
 def test_without_torch_and_without_an_interpreter(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
 from each import each
 from support import machine
 
@@ -88,7 +87,7 @@ def test_query_and_version(tmp_path: Path) -> None:
     assert section.problems == {}
 
 
-@pytest.mark.parametrize("text", [VERSION_R610, VERSION_R610_BOTH])
+@each("text", [VERSION_R610, VERSION_R610_BOTH])
 def test_the_dialect_of_r610(tmp_path: Path, text: str) -> None:
     no_field = {"status": 2, "out": 'Field "driver_version" is not a valid field to query.\n\n'}
     section = _ask(tmp_path, {QUERY: no_field, VERSION: {"out": text}})

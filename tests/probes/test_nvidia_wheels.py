@@ -137,7 +137,7 @@ def test_a_library_that_cannot_be_seen_is_not_called_missing(tmp_path: Path) -> 
     assert (section.damaged, section.shared) == ([], [])
 
 
-@pytest.mark.parametrize(
+@each(
     ("size", "owner"),
     [(10, "nvidia-nccl-cu12"), (20, "nvidia-nccl-cu13"), (15, "")],
 )

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 from each import each
 from support import machine
 
@@ -264,7 +263,7 @@ def test_a_list_of_gpus_that_is_none(tmp_path: Path) -> None:
     assert section.problem("gpus") == "NVML: Unknown Error"
 
 
-@pytest.mark.parametrize("number", [10**400, -(10**400), 2**64])
+@each("number", [10**400, -(10**400), 2**64])
 def test_a_number_beyond_64_bits_is_a_problem_of_its_field_alone(number: int) -> None:
     gpu = nvml._gpu(0, {**RTX_4090, "power": number})  # noqa: SLF001
     assert gpu.power_w is None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from each import each
 from support import machine
 
 from gpucheck.facts.torch import Interpreter, Packages
@@ -90,7 +90,7 @@ def test_an_egg_info_without_version_in_its_name(tmp_path: Path) -> None:
     assert apex.version == "0.1"
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"Requires-Dist: torch\x00==\n"])
+@each("content", [b"", b"\xff\xfe\x00", b"Requires-Dist: torch\x00==\n"])
 def test_broken_metadata(tmp_path: Path, content: bytes) -> None:
     files: dict[str, str | bytes] = {f"{SITE}/torchvision-0.21.0.dist-info/METADATA": content}
     vision = packages(tmp_path, files).find("torchvision")
@@ -145,7 +145,7 @@ def test_an_unknown_target(tmp_path: Path) -> None:
     assert section.problem("distributions") == "no interpreter was found"
 
 
-@pytest.mark.parametrize(
+@each(
     ("written", "normal"),
     [("Flash_Attn", "flash-attn"), ("nvidia.cudnn__cu12", "nvidia-cudnn-cu12"), ("numpy", "numpy")],
 )

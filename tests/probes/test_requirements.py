@@ -78,7 +78,7 @@ def test_no_requirement(line: str) -> None:
         requirements.parse(line)
 
 
-@pytest.mark.parametrize(
+@each(
     ("platform", "machine"),
     [("win-amd64", "AMD64"), ("macosx-14.0-arm64", "arm64"), ("linux-aarch64", "aarch64")],
 )

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 from each import each
 from support import machine
 
@@ -64,7 +63,7 @@ def test_nothing_there(tmp_path: Path) -> None:
     assert set(section.problems) == {"python_headers", "named_in_vain", "setuptools"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("free_threaded", "place", "there"),
     [
         (False, "/usr/include/python3.13/Python.h", True),

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from each import each
 from support import machine
 
@@ -240,7 +239,7 @@ def test_the_list_of_architectures(
     assert bool(torch.problem("arch_list")) == (expected is None)
 
 
-@pytest.mark.parametrize(
+@each(
     ("symbol", "expected"),
     [
         ("jRKSs\0", False),
@@ -478,7 +477,7 @@ def test_files_and_metadata_of_two_installs(tmp_path: Path) -> None:
     assert (torch.version, torch.metadata_version) == ("2.6.0", "2.2.2")
 
 
-@pytest.mark.parametrize("marker", ["platform_release >= '5'", "python_version <", "(" * 500])
+@each("marker", ["platform_release >= '5'", "python_version <", "(" * 500])
 def test_a_marker_that_is_not_understood_is_no_pin(tmp_path: Path, marker: str) -> None:
     torch = build(tmp_path, wheel("2.6.0", "12.4", f"nvidia-nccl-cu12==2.21.5; {marker}"))
     assert torch.pins == {}

@@ -52,7 +52,7 @@ def test_no_question_names_a_program_a_folder_or_an_address(name: str) -> None:
         asked(name, {"python": "/bin/sh"})
 
 
-@pytest.mark.parametrize("deep", [500, 100_000])
+@each("deep", [500, 100_000])
 def test_facts_deeper_than_a_stack_are_refused(deep: int) -> None:
     nested: list[Any] = []
     for _ in range(deep):

@@ -1,16 +1,20 @@
 """Where self-tests are run unasked, and on which GPUs they are not."""
 
+import time
+
 import msgspec
-import pytest
 from each import each
 from rule_facts import A100, CPU_TORCH, CUDA_TORCH, NO_TORCH, cuda_sees, nvml
 from rules_support import TABLES
 
+from gpucheck.doctor.selftests import with_selftests
 from gpucheck.facts import Section
 from gpucheck.facts.driver import DeviceNode, DeviceNodes, GpuProcess, Nvml
 from gpucheck.facts.request import Request
+from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Origin, ProbeRuns, Snapshot
 from gpucheck.facts.torch import Interpreter
+from gpucheck.machine import RecordedHost, Recording
 from gpucheck.selftests import plan
 
 PYTHON = Interpreter(status="ok", executable="/home/user/venv/bin/python")
@@ -46,12 +50,24 @@ def test_else_it_says_why_not(section: Section, words: str) -> None:
     assert not plan.expects_gpu(machine(section)) or isinstance(section, Interpreter)
 
 
+def test_without_a_test_the_reason_is_kept() -> None:
+    saved = machine(NO_TORCH, origin="recorded")
+    host, end = RecordedHost(Recording()), time.monotonic() + 10
+    for refused, asked in (("not wished for", False), ("", True), ("", False)):
+        run = with_selftests(
+            host, saved, TABLES, level="quick", asked=asked, refused=refused, end=end, show=print
+        )
+        why = refused or plan.why_no_test(saved)
+        assert why
+        assert run.get(SelfTests).problem("*") == why
+
+
 def test_without_nodes_the_driver_s_own_word_counts() -> None:
     assert plan.why_not_by_itself(machine(NO_NODE, cuda_sees(A100))) == ""
     assert plan.why_not_by_itself(machine(NO_NODE, nvml(A100))) == ""
 
 
-@pytest.mark.parametrize("origin", ["sysroot", "recorded"])
+@each("origin", ["sysroot", "recorded"])
 def test_nothing_runs_in_what_is_only_files(origin: Origin) -> None:
     assert "only files" in plan.why_no_test(machine(origin=origin))
 

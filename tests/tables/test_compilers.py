@@ -1,4 +1,5 @@
 import pytest
+from each import each
 
 from gpucheck.tables import Tables
 from gpucheck.tables.compilers import Compilers, CubinRules, ToolkitTargets
@@ -12,7 +13,7 @@ def compilers(tables: Tables) -> Compilers:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("cuda", "capability"),
     [
         ("11.8", "12.0"),
@@ -31,14 +32,12 @@ def test_a_gpu_newer_than_the_compiler(compilers: Compilers, cuda: str, capabili
     assert compilers.beyond(cuda, capability) == "too-new"
 
 
-@pytest.mark.parametrize(
-    ("cuda", "capability"), [("13.0", "7.0"), ("13.2", "6.1"), ("12.1", "3.7"), ("13.0", "5.2")]
-)
+@each(("cuda", "capability"), [("13.0", "7.0"), ("13.2", "6.1"), ("12.1", "3.7"), ("13.0", "5.2")])
 def test_a_gpu_that_the_compiler_dropped(compilers: Compilers, cuda: str, capability: str) -> None:
     assert compilers.beyond(cuda, capability) == "too-old"
 
 
-@pytest.mark.parametrize(
+@each(
     ("cuda", "capability"),
     [
         ("12.8", "12.1"),

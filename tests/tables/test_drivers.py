@@ -88,7 +88,7 @@ def test_the_driver_of_a_toolkit_is_another_question(drivers: CudaDrivers) -> No
     assert some(drivers.toolkit("13.5")).branch == "620"
 
 
-@pytest.mark.parametrize(
+@each(
     ("driver", "branch", "cuda"),
     [
         ("535.104.05", "535", "12.2"),

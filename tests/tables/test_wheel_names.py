@@ -1,6 +1,5 @@
 """Which wheel a library file is in."""
 
-import pytest
 from each import each
 
 from gpucheck.tables.packages import (
@@ -34,7 +33,7 @@ def test_wheel_of_file(file: str, wheel: str | None) -> None:
     assert wheel_of_file(file) == wheel
 
 
-@pytest.mark.parametrize(
+@each(
     ("project", "base", "cuda"),
     [
         ("nvidia-cudnn-cu12", "nvidia-cudnn", "12"),
@@ -46,7 +45,7 @@ def test_names_of_projects(project: str, base: str, cuda: str) -> None:
     assert (stem(project), cuda_of(project)) == (base, cuda)
 
 
-@pytest.mark.parametrize(
+@each(
     ("wheel", "major", "project"),
     [
         ("nvidia-curand", "11", "nvidia-curand-cu11"),

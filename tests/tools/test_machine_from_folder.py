@@ -9,6 +9,7 @@ from typing import Any
 
 import machine_files
 import pytest
+from each import each
 from support import machine
 
 from gpucheck.machine import Recording, read_machine
@@ -92,7 +93,7 @@ def _check(folder: Path, made: machine_files.Machine) -> None:
         assert getattr(made.recording, name) == getattr(recorded, name), name
 
 
-@pytest.mark.parametrize("like", [(), ("--like", "r535-cu124"), ("--like", "windows-ok")])
+@each("like", [(), ("--like", "r535-cu124"), ("--like", "windows-ok")])
 def test_every_answer_is_read_back(tmp_path: Path, like: tuple[str, ...]) -> None:
     folder = _folder(tmp_path / "folder")
     noted = {"taken": "2026-11-27", "gpucheck": "0.1.0", "tables": "1", "redacted": True}

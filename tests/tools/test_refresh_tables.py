@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each import each
 
 TOOLS = Path(__file__).parents[2] / "tools"
 TODAY = "2030-01-02"
@@ -164,7 +165,7 @@ def test_nothing_on_the_index_is_said() -> None:
         sources.companion_proposal("torchaudio", "9.9.0", TODAY, ["3.11"], Pip())
 
 
-@pytest.mark.parametrize(
+@each(
     ("requires", "pin"),
     [(["torch==9.9.0"], "==9.9.0"), (["torch (>=9.9.0)"], ">=9.9.0"), (["numpy"], "")],
 )
@@ -307,7 +308,7 @@ def test_a_matrix_of_another_form_is_said() -> None:
         clone.clone_proposals(Path("clone"), "v9.9.0", git)
 
 
-@pytest.mark.parametrize("tag", ["main", "v9.9.0-rc1", "v9"])
+@each("tag", ["main", "v9.9.0-rc1", "v9"])
 def test_only_tags_of_releases(tag: str) -> None:
     with pytest.raises(sources.RefreshError, match="no tag of a release"):
         clone.clone_proposals(Path("clone"), tag, _git)
@@ -365,7 +366,7 @@ def test_an_extension() -> None:
     ]
 
 
-@pytest.mark.parametrize("requires", [["numpy"], ["torch"]])
+@each("requires", [["numpy"], ["torch"]])
 def test_an_extension_that_names_no_torch_is_said(requires: list[str]) -> None:
     with pytest.raises(sources.RefreshError, match="name no release of torch"):
         sources.extension_proposal("vllm", "0.99.0", ["3.12"], Pip(requires))
@@ -409,7 +410,7 @@ def test_written_when_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert '"torch": "9.9.0"' in (folder / name).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("arguments", [["index", "numpy==2.0"], ["index", "torch"], []])
+@each("arguments", [["index", "numpy==2.0"], ["index", "torch"], []])
 def test_bad_arguments(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         refresh.main(arguments)

@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
 from docs_site import check, findings, markdown, sources
 from docs_site.words import WORDS
 from each import each
@@ -21,7 +20,7 @@ def _pages(language: Language) -> dict[str, str]:
     return dict(findings.pages(language))
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
+@each("language", ["en", "zh"])
 def test_every_finding_has_a_page_with_all_its_samples(language: Language) -> None:
     pages = _pages(language)
     assert list(pages) == list(all_rules())
@@ -32,7 +31,7 @@ def test_every_finding_has_a_page_with_all_its_samples(language: Language) -> No
         assert {message.sample for message in found.messages} <= shown, slug
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
+@each("language", ["en", "zh"])
 def test_a_page_begins_with_the_fix_and_its_commands(language: Language) -> None:
     fix, meaning = (f"## {WORDS[language][name]}\n" for name in ("fix", "meaning"))
     for slug, page in _pages(language).items():
@@ -57,7 +56,7 @@ def test_titles_are_words_and_names_keep_their_letters() -> None:
     assert not set(titles.values()) & set(titles)
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
+@each("language", ["en", "zh"])
 def test_the_index_has_every_finding_in_its_family(language: Language) -> None:
     text = findings.index(language)
     assert {rule.family for rule in all_rules().values()} == set(findings.FAMILIES)
@@ -65,7 +64,7 @@ def test_the_index_has_every_finding_in_its_family(language: Language) -> None:
     assert sorted(target for _, target in listed) == list(all_rules())
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
+@each("language", ["en", "zh"])
 def test_the_sidebar_has_every_finding_in_the_order_of_titles(language: Language) -> None:
     text = findings.index(language)
     (entries,) = re.findall(
@@ -84,7 +83,7 @@ def test_the_sidebar_has_every_finding_in_the_order_of_titles(language: Language
     assert bool(by_sound) == (language == "zh")
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
+@each("language", ["en", "zh"])
 def test_where_another_torch_mends_the_page_has_the_command_that_finds_it(
     language: Language,
 ) -> None:

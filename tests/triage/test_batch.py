@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each import each
 
 from gpucheck import triage
 from gpucheck.tables import Tables
@@ -145,7 +146,7 @@ def test_a_folder_that_cannot_be_listed_stops_no_other(
     assert other["verdict"] == "broken"
 
 
-@pytest.mark.parametrize("content", [b"", b" \n\t\r\n", b"\xef\xbb\xbf\n"])
+@each("content", [b"", b" \n\t\r\n", b"\xef\xbb\xbf\n"])
 def test_an_empty_ticket_says_so(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.txt").write_bytes(content)
     (tmp_path / "y.jsonl").write_text(json.dumps({"id": 3, "text": content.decode()}))
@@ -154,7 +155,7 @@ def test_an_empty_ticket_says_so(tmp_path: Path, content: bytes) -> None:
     assert two["error"].startswith("3 is empty: ")
 
 
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "gb18030"])
+@each("encoding", ["utf-8-sig", "utf-16", "gb18030"])
 def test_lines_of_json_in_other_encodings(tmp_path: Path, encoding: str) -> None:
     file = tmp_path / "tickets.jsonl"
     text = f"运行训练脚本时报错，请问如何解决？\n{MISMATCH}"  # noqa: RUF001  # Chinese has its own punctuation
@@ -200,7 +201,7 @@ def test_the_summary_says_what_was_not_read(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(("windows", "most"), [(True, 60), (False, 90)])
+@each(("windows", "most"), [(True, 60), (False, 90)])
 def test_windows_waits_for_so_many_processes_only(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, most: int, *, windows: bool
 ) -> None:

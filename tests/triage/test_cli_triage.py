@@ -4,7 +4,6 @@ import json
 import re
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner, Result
 from each import each
 from html_support import is_sound
@@ -48,7 +47,7 @@ def test_nothing_recognised_is_one_sentence_and_status_3() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["", " \n\t\n", "\ufeff\r\n"])
+@each("text", ["", " \n\t\n", "\ufeff\r\n"])
 def test_an_empty_input_says_so(text: str) -> None:
     found = run(text=text)
     assert found.exit_code == 2

@@ -1,6 +1,5 @@
 """Which messages count: by the role of their line, and by what failed."""
 
-import pytest
 from each import each
 
 from gpucheck import triage
@@ -40,7 +39,7 @@ def test_the_role_of_a_line(line: str) -> None:
     assert role_of_line(line) is ROLES[line]
 
 
-@pytest.mark.parametrize(
+@each(
     "after",
     [
         "Killed\n",
@@ -58,7 +57,7 @@ def test_the_same_word_counts_where_nothing_else_failed() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "docker run --gpus all --shm-size 32g image:latest\n",

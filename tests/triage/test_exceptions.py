@@ -1,6 +1,5 @@
 """The exceptions of a text: their class, message and frames, in whatever form they were pasted."""
 
-import pytest
 from each import each
 
 from gpucheck.ticket.exceptions import Raised, chains, cut_off, raised_in, unlogged
@@ -148,7 +147,7 @@ def test_a_traceback_without_its_end_is_told_from_a_text_without_a_failure() -> 
     assert cut_off(read_text(b"no traceback at all")) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("last", "name"),
     [("assert actual >= least", "AssertionError"), ("raise ValueError(name)", "ValueError")],
 )

@@ -5,6 +5,7 @@ from each import each
 from gpucheck.ticket.exceptions import Frame
 from gpucheck.ticket.failure import About, Failure, failure_of, innermost
 from gpucheck.ticket.intake import read_text
+from gpucheck.ticket.judge import triage
 
 INSTALLED = "/venv/lib/python3.11/site-packages"
 
@@ -99,6 +100,11 @@ def test_pytorch_and_python_are_below_everybody() -> None:
     assert found is not None
     assert found.package == "train.py"
     assert innermost([]) is None
+
+
+def test_a_build_that_is_only_logged_counts_beside_what_is_missing() -> None:
+    logged = "2026-11-02 10:00:00,001 - INFO - PyTorch version: 2.1.0+cpu"
+    assert triage(f"{logged}, CUDA not available, using CPU").root_causes == ("torch-cpu-only",)
 
 
 def test_a_framework_for_any_program_is_named_only_if_there_is_no_other_package() -> None:

@@ -36,7 +36,7 @@ def sources(data: bytes) -> list[str]:
     return [evidence.source for finding in report.findings for evidence in finding.evidence]
 
 
-@pytest.mark.parametrize("ending", [b"\n", b"\r\n"])
+@each("ending", [b"\n", b"\r\n"])
 def test_lines_keep_their_numbers(ending: bytes) -> None:
     assert sources((b"x" + ending) * 6 + TELLING) == ["line 7"]
 
@@ -110,6 +110,7 @@ def test_a_damaged_gzip_is_read_as_far_as_it_goes() -> None:
     noise = random.Random(3).randbytes(200_000).hex().encode()  # noqa: S311  # no secret
     packed = gzip.compress(TELLING * 40 + noise)
     intake = taken(packed[: len(packed) // 2])
+    assert intake.notes[0].startswith("the text: ")
     assert "ends early" in intake.notes[0]
     assert judge(intake.text(), TABLES).root_causes == CAUSE
 
@@ -175,13 +176,13 @@ def test_blank_lines_in_a_text_of_ordinary_size_are_kept() -> None:
     assert len(taken(b"a\n\n\n\nb\n" * 1000).text().lines) == 5000
 
 
-@pytest.mark.parametrize("data", [b"\x7fELF\0\0\0\0", b"\0" * 100, b"text\0text"])
+@each("data", [b"\x7fELF\0\0\0\0", b"\0" * 100, b"text\0text"])
 def test_binary_is_refused(data: bytes) -> None:
     with pytest.raises(IntakeError, match="not text"):
         triage(data)
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+@each("encoding", ["utf-16", "utf-8-sig"])
 def test_what_windows_writes_is_read(encoding: str) -> None:
     assert triage(TELLING.decode().encode(encoding)).root_causes == CAUSE
 
@@ -212,7 +213,7 @@ def test_hostile_text_is_unknown_and_quick(text: str) -> None:
     assert time.process_time() - begun < 5
 
 
-@pytest.mark.parametrize("schema", ["report", "snapshot"])
+@each("schema", ["report", "snapshot"])
 def test_a_report_that_cannot_be_read_is_one_sentence(schema: str) -> None:
     text = f'{{"schema": "gpucheck.{schema}/1", "snapshot": {"[" * 10_000}'
     with pytest.raises(IntakeError, match="not a readable"):

@@ -1,6 +1,6 @@
 """A Jetson in a text: its board and its JetPack say what its GPU is, and where its PyTorch is."""
 
-import pytest
+from each import each
 from rules_support import TABLES
 
 from gpucheck.engine import Report
@@ -16,7 +16,7 @@ def causes(text: str) -> tuple[Report, list[str]]:
     return report, list(report.root_causes)
 
 
-@pytest.mark.parametrize("board", [ORIN, TEGRA + "NVIDIA Jetson AGX Orin Developer Kit\n"])
+@each("board", [ORIN, TEGRA + "NVIDIA Jetson AGX Orin Developer Kit\n"])
 def test_the_wheel_of_its_jetpack_is_named(board: str) -> None:
     report, found = causes(board + CPU)
     assert found == ["torch-cpu-only"]
@@ -24,7 +24,7 @@ def test_the_wheel_of_its_jetpack_is_named(board: str) -> None:
     assert any("torch==2.8.0 --index-url https://pypi.jetson-ai-lab.io" in c for c in commands)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "It should also work on a Jetson Orin.\n" + CPU,  # no JetPack: nobody says that it is one

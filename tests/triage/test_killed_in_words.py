@@ -1,11 +1,11 @@
 """A program that the system killed, as progress bars, shells and people say it."""
 
-import pytest
+from each import each
 
 from gpucheck import triage
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "torch 2.5.1\nLoading checkpoint shards:  38%|███▊    | 3/8 [00:02<00:03, 1.28it/s]Killed",

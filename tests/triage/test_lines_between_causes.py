@@ -1,6 +1,5 @@
 """Where one cause ends and the next begins: texts that nearly say the same."""
 
-import pytest
 from each import each
 
 from gpucheck import triage
@@ -51,7 +50,7 @@ def test_a_mac_has_no_nvidia_gpu(text: str, where: str) -> None:
     assert triage(f"{text}{where}\n").root_causes[0] == "no-nvidia-gpu"
 
 
-@pytest.mark.parametrize(
+@each(
     "where", ["on a machine with an RTX 3090", "C:/Users/me/env/torch", "/mnt/c/Users/me/env/torch"]
 )
 def test_a_machine_or_a_folder_of_windows_is_no_mac(where: str) -> None:

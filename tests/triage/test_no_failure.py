@@ -1,6 +1,5 @@
 """Texts in which nothing of the environment fails, and those that complain without a cause."""
 
-import pytest
 from each import each
 
 from gpucheck import triage
@@ -93,7 +92,7 @@ def test_whose_code_failed_is_not_guessed_where_no_frame_shows_it() -> None:
     assert report.standing[0].fixes[0].text.startswith("Look at the whole traceback")
 
 
-@pytest.mark.parametrize(("beside", "cause"), [("", "application-bug"), ("torchrun\n", None)])
+@each(("beside", "cause"), [("", "application-bug"), ("torchrun\n", None)])
 def test_a_crash_is_of_a_rank_only_where_there_are_several(beside: str, cause: str | None) -> None:
     found = triage(f"{beside}running torch on the GPU\nSegmentation fault (core dumped)\n")
     assert found.root_causes[:1] == (cause or "rank-crashed",)

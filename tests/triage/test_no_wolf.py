@@ -1,6 +1,5 @@
 """Ordinary output of machines on which nothing is wrong names no cause."""
 
-import pytest
 from each import each
 
 from gpucheck import triage
@@ -199,7 +198,7 @@ def test_an_accelerator_that_is_said_not_to_be_there_is_none(text: str, gpu: str
     assert "torch-rocm-or-other-build" not in report.root_causes
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["AssertionError: Torch not compiled with XPU enabled", "RuntimeError: XPU device not found"],
 )
@@ -231,7 +230,7 @@ def test_what_only_resembles_a_fault_of_the_environment(text: str) -> None:
     assert not {"extension-abi-mismatch", "gpu-memory-held"} & set(causes)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "cause"),
     [
         ("ImportError: No module named mmcv._ext", "extension-abi-mismatch"),

@@ -6,7 +6,6 @@ The files of ``on_an_h100`` are the real outputs of 27 November 2026, without UU
 
 from pathlib import Path
 
-import pytest
 from each import each
 
 from gpucheck import triage
@@ -30,7 +29,7 @@ def test_what_failed_is_named(name: str) -> None:
     assert triage(TEXTS[name]).root_causes == (cause,)
 
 
-@pytest.mark.parametrize("name", ["healthy_smi_q", "healthy_x"])
+@each("name", ["healthy_smi_q", "healthy_x"])
 def test_the_gpu_is_read(name: str) -> None:
     gpus = triage(TEXTS[name]).snapshot.get(Nvml).gpus or []
     assert len(gpus) == 1

@@ -4,7 +4,6 @@
 Beside each healthy output stands the same output of a machine with a fault, which is named.
 """
 
-import pytest
 from each import each
 
 from gpucheck import triage
@@ -530,7 +529,7 @@ def test_a_row_with_err_is_not_healthy_whatever_else_the_table_shows() -> None:
     assert report.root_causes == ("gpu-hardware-fault",)
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "2026-03-02 09:00:01 [pid=7 tid=7] ERROR  0:106 cuDeviceGet failed with error 4",
@@ -544,7 +543,7 @@ def test_a_driver_call_that_failed_keeps_a_log_from_being_healthy(line: str) -> 
     )
 
 
-@pytest.mark.parametrize("line", ["cudaMemcpy returned 0", "cuInit ok", "cufile.json: error_level"])
+@each("line", ["cudaMemcpy returned 0", "cuInit ok", "cufile.json: error_level"])
 def test_a_call_that_went_well_is_no_failure(line: str) -> None:
     log = f"step 1 loss 0.5\n{line}\nstep 2 loss 0.4\nTraining completed on the GPU\n"
     assert triage(log).verdict == "healthy"

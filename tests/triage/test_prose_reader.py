@@ -5,6 +5,7 @@ import math
 from pathlib import Path
 
 import pytest
+from each import each
 
 from gpucheck import triage
 from gpucheck.facts.claims import Confidence
@@ -25,9 +26,7 @@ IN_WORDS = (
 QUESTION = "Feature request: please add a dark theme and an option that hides the sidebar."
 
 
-@pytest.mark.parametrize(
-    "text", [IN_WORDS, QUESTION, "显卡驱动装好了 但是训练的时候只用CPU", "a b c d"]
-)
+@each("text", [IN_WORDS, QUESTION, "显卡驱动装好了 但是训练的时候只用CPU", "a b c d"])
 def test_shares_are_those_of_a_plain_sum_and_add_up_to_1(text: str) -> None:
     model, rows = prose_reader._model()  # noqa: SLF001
     places = prose_reader.counted(text)

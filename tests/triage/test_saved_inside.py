@@ -63,7 +63,7 @@ def test_what_was_pasted_into_a_text_is_judged_anew(form: str, saved: str) -> No
     assert (found.root_causes, found.snapshot.origin) == (CAUSES, "recorded")
 
 
-@pytest.mark.parametrize("saved", [REPORT, SNAPSHOT], ids=["report", "snapshot"])
+@each("saved", [REPORT, SNAPSHOT], ids=["report", "snapshot"])
 def test_what_stands_around_it_counts_and_keeps_its_lines(saved: str) -> None:
     text = f"```\n{saved}\n```\n{OUT_OF_MEMORY}"
     found = triage(text, TABLES)
@@ -105,9 +105,7 @@ def test_a_file_that_was_cut_short_is_one_sentence() -> None:
         triage(SNAPSHOT[: len(SNAPSHOT) // 2], TABLES)
 
 
-@pytest.mark.parametrize(
-    "text", ['{"facts": 1}', '{"schema": "x"}\nCUDA', '{"probes": [], "a": 2}']
-)
+@each("text", ['{"facts": 1}', '{"schema": "x"}\nCUDA', '{"probes": [], "a": 2}'])
 def test_other_json_is_text(text: str) -> None:
     assert triage(text, TABLES).snapshot.origin == "pasted"
     assert find_saved(text) == []

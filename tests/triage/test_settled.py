@@ -8,8 +8,8 @@ from gpucheck.engine import ask_each, diagnose, sections_behind
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot, all_sections
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Claim, Hit, Outcome
-from gpucheck.ticket.claims import Settled, empty_section, settled_with, silent_rules
-from gpucheck.ticket.judge import triage
+from gpucheck.ticket.claims import empty_section
+from gpucheck.ticket.judge import Settled, settled_with, silent_rules, triage
 
 _TEXTS = (
     "hello",

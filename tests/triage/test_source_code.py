@@ -213,7 +213,7 @@ def test_hostile_lines_are_judged_quickly() -> None:
         assert time.process_time() - begun < 0.5
 
 
-@pytest.mark.parametrize("line", ["cudaGetDeviceCount()", "cuInit(0).value", "cuInit(0);"])
+@each("line", ["cudaGetDeviceCount()", "cuInit(0).value", "cuInit(0);"])
 def test_a_call_is_a_statement(line: str) -> None:
     assert is_statement(line)
 

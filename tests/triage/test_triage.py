@@ -116,7 +116,7 @@ def test_cuda_that_was_seen_to_work_outweighs_what_messages_and_tables_say() -> 
     assert causes(f"No module named 'sklearn'\n{HEALTHY}") == ()
 
 
-@pytest.mark.parametrize("word", ["python -m bitsandbytes\nno output", "my screen is black", "{}"])
+@each("word", ["python -m bitsandbytes\nno output", "my screen is black", "{}"])
 def test_a_text_that_tells_nothing_is_unknown_and_says_what_to_ask_for(word: str) -> None:
     report = triage(word)
     assert report.verdict == "unknown"
@@ -138,7 +138,7 @@ def test_cuda_that_is_not_available_for_no_visible_reason_is_unknown() -> None:
     assert "torch.cuda.init()" in report.open_questions[0].reason
 
 
-@pytest.mark.parametrize(
+@each(
     ("gpu", "torch", "cause"),
     [
         ("NVIDIA GeForce RTX 5090", "2.2.0+cu121", "gpu-too-new-for-torch"),
@@ -254,7 +254,7 @@ def test_docker_logs_its_lines_in_json() -> None:
     assert first(text + '{"log":"x","stream":' + "[" * 3000) == "torch-companion-mismatch"
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "CUDA error (/b/third_party/flash-attention/hopper/x.h:167): no kernel image is available",

@@ -2,7 +2,7 @@
 
 import textwrap
 
-import pytest
+from each import each
 
 from gpucheck import triage
 from gpucheck.ticket.intake import read_text, unwrapped
@@ -28,12 +28,12 @@ def joined(text: str) -> list[list[str]]:
     ]
 
 
-@pytest.mark.parametrize("width", [43, 60, 80])
+@each("width", [43, 60, 80])
 def test_a_message_that_a_terminal_cut_is_recognised(width: int) -> None:
     assert triage(cut(LOG, width)).root_causes == ("toolkit-torch-mismatch",)
 
 
-@pytest.mark.parametrize("width", [45, 60, 72])
+@each("width", [45, 60, 72])
 def test_a_message_that_a_mail_wrapped_is_recognised(width: int) -> None:
     wrapped = "\n".join("\n".join(textwrap.wrap(line, width)) for line in LOG.splitlines())
     assert triage(wrapped).root_causes == ("toolkit-torch-mismatch",)

@@ -123,7 +123,7 @@ def test_a_part_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert device["uuid"] == "MIG-" + TEXTS[1]
 
 
-@pytest.mark.parametrize("driver", [None, Driver(status=100)])
+@each("driver", [None, Driver(status=100)])
 def test_a_driver_that_says_nothing_more(
     monkeypatch: pytest.MonkeyPatch, driver: Driver | None
 ) -> None:

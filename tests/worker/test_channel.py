@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from each import each
 
 from gpucheck.machine.worker_pool.process import MessageStream, read_message
 from gpucheck.worker.channel import Channel, plain
@@ -38,9 +39,7 @@ def test_half_a_character_is_replaced_by_both_sides(pipe: tuple[int, Channel]) -
     assert sent == {"event": "result", "detail": "/opt/\ufffd/torch", "\ufffd": "\U0001f600"}
 
 
-@pytest.mark.parametrize(
-    "half", [rb"\ud800", rb"\uDFFF", "\ud800".encode("utf-8", "surrogatepass")]
-)
+@each("half", [rb"\ud800", rb"\uDFFF", "\ud800".encode("utf-8", "surrogatepass")])
 def test_whatever_is_read_can_be_written_again(half: bytes) -> None:
     message = read_message(
         b'{"%s": ["%s", {"a": "x%sy"}], "whole": "\\ud83d\\ude00"}' % (half, half, half)

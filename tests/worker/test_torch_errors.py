@@ -96,7 +96,7 @@ def test_hostile_words_are_bounded_and_a_broken_exception_is_one() -> None:
     assert len(str(long)) < 10_000
 
 
-@pytest.mark.parametrize(
+@each(
     ("earlier", "kind"),
     [(AcceleratorError("CUDA error: device-side assert triggered", 710), "cuda-error"),
      (None, "cublas-status")],

@@ -4,13 +4,15 @@ from collections.abc import Collection, Sequence
 
 from gpucheck.advice.offers import (
     WINDOWS_ON_ARM_PAGE,
+    Card,
     Limit,
     Offer,
     Offers,
     Situation,
+    one_a_capability,
 )
 from gpucheck.language import Sentence, any_of, in_turn, listed, say
-from gpucheck.tables.driver import DriverBranches, DriverSupport
+from gpucheck.tables.driver import DriverBranches, DriverSupport, Drives
 from gpucheck.tables.gpus import GpuArchitectures
 from gpucheck.tables.versions import capability_numbers
 
@@ -112,6 +114,68 @@ class Exclusions:
         )
         changes = [driver, *(self._change(limit, offer) for limit in limits)]
         return say("{offer} would fit with {change}.", offer=offer, change=listed(changes))
+
+    def undriven(self) -> tuple[str, ...]:
+        """Say which GPUs the driver does not support; empty if it is known to, or if unknown."""
+        if self._situation.driver_serves:
+            return ()
+        cards = one_a_capability(self._situation.cards)
+        undriven = tuple(sentence for card in cards if (sentence := self._undriven(card)))
+        if undriven and not self._support.driving_all([card.capability for card in cards]):
+            return self._by_no_branch(cards) or undriven
+        return undriven
+
+    def _by_no_branch(self, cards: list[Card]) -> tuple[str, ...]:
+        """Say which GPUs no branch serves together; empty if one alone has none that is known."""
+        lasts = [(last, card) for card in cards if (last := self._support.last([card.capability]))]
+        firsts = [
+            (first, card) for card in cards if (first := self._support.first(card.capability))
+        ]
+        (last, old), (first, new) = min(lasts, default=(0, None)), max(firsts, default=(0, None))
+        if old is None or new is None or last >= first:
+            return ()
+        return (
+            say(
+                "No driver serves all of these GPUs: branch {last} is the last for {old}, and "
+                "branch {first} the first for {new}.",
+                last=last, old=old, first=first, new=new,
+            ),
+        )  # fmt: skip
+
+    def _undriven(self, card: Card) -> str:
+        drives = self._drives(card)
+        if drives == "dropped":
+            return say(
+                "{driver} no longer supports {gpu}: branch {branch} is the last that does. Install "
+                "a driver of that branch.",
+                driver=driver_in_words(self._situation),
+                gpu=card,
+                branch=self._support.last([card.capability]),
+            )
+        if drives == "too-old":
+            return say(
+                "{driver} does not support {gpu} yet: branch {branch} is the first that does. "
+                "Install a newer driver.",
+                driver=driver_in_words(self._situation),
+                gpu=card,
+                branch=self._support.first(card.capability),
+            )
+        return self._doubtful(card) if drives == "not-known" else ""
+
+    def _drives(self, card: Card) -> Drives | None:
+        release, cuda = self._situation.driver, self._situation.driver_cuda
+        return self._support.drives(card.capability, release=release, cuda=cuda)
+
+    def _doubtful(self, card: Card) -> str:
+        """Say that it is unknown whether so old a driver supports a GPU."""
+        toolkit = ".".join(map(str, self._support.first_toolkit(card.capability) or ()))
+        return say(
+            "{driver} is not known to support {gpu}: it is older than CUDA {toolkit}, the first "
+            "whose compiler knows this GPU. Install a newer driver.",
+            driver=driver_in_words(self._situation),
+            gpu=card,
+            toolkit=toolkit,
+        )
 
     def _exclusion(self, limit: Limit, offer: Offer) -> str:
         if limit == "python" and offer.channel != "pip":

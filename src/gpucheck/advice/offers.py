@@ -22,7 +22,7 @@ from gpucheck.tables.torch import (
     TorchReleases,
     WheelIndexes,
 )
-from gpucheck.tables.versions import at_least, capability_numbers, numbers, parse, released
+from gpucheck.tables.versions import at_least, capability_numbers, numbers, parse
 
 Limit = Literal["torch", "python", "driver", "glibc", "companions"]
 Channel = Literal["pip", "conda-forge"]
@@ -30,7 +30,6 @@ CHANNEL: Final = "conda-forge"
 WINDOWS_ON_ARM_PAGE: Final = "https://github.com/NVIDIA/pytorch-windows-ci"
 """NVIDIA's page about its builds for Windows on Arm: the command, GPUs, driver and index."""
 _CAPABILITIES = 64  # more than the table of GPUs has; texts of others are bounded so
-_LONGEST_SHOWN = 80  # chosen: a refusal stays one sentence, whatever was typed
 LIMITS: tuple[Limit, ...] = ("python", "driver", "torch", "glibc", "companions")
 
 
@@ -49,6 +48,14 @@ class Card(Struct, frozen=True):
         if self.label == self.capability:
             return code
         return say("{gpu} ({code})", gpu=self.label, code=code)
+
+
+def one_a_capability(cards: Collection[Card]) -> list[Card]:
+    """Return the first GPU of each compute capability."""
+    first: dict[str, Card] = {}
+    for card in cards:
+        first.setdefault(card.capability, card)
+    return list(first.values())
 
 
 class Situation(Struct, frozen=True, kw_only=True):
@@ -345,40 +352,6 @@ def runs_on_glibc(offer: Offer, glibc: str | None) -> bool:
     """Return whether a C library is new enough for an offer; an unknown one counts as such."""
     have, need = parse(glibc), parse(offer.glibc)
     return have is None or need is None or at_least(have, need)
-
-
-class SpecifierError(ValueError):
-    """The text is neither a version of torch nor a PEP 440 specifier."""
-
-
-def admitted(specifier: str, releases: Collection[str]) -> tuple[frozenset[str], str]:
-    """Return the releases that a specifier or a version admits, and the build that it names.
-
-    A version without an operator ("2.6") admits its patch releases. A local part ("2.6.0+cu126")
-    names a build; "" means any.
-
-    Raises:
-        SpecifierError: the text is neither ("<2.9", "~=2.6" are specifiers).
-    """
-    text = specifier.strip()
-    if not text:
-        return frozenset(releases), ""
-    plain, _plus, build = text.removeprefix("==").strip().partition("+")
-    text = plain if build else text
-    if (version := released(text)) is not None:
-        length = len(version)
-        return frozenset(torch for torch in releases if numbers(torch)[:length] == version), build
-    # Imported late: packaging takes milliseconds to import, and a specifier is rare.
-    from packaging.specifiers import SpecifierSet  # noqa: PLC0415
-
-    try:
-        wanted = SpecifierSet(text)
-        return frozenset(torch for torch in releases if wanted.contains(torch)), build
-    except ValueError as error:  # InvalidSpecifier, or a number that Python does not convert
-        quoted_specifier = repr(specifier[:_LONGEST_SHOWN])
-        raise SpecifierError(
-            say("{specifier} is neither a version nor a specifier", specifier=quoted_specifier)
-        ) from error
 
 
 def _offer(release: ReleaseRow, row: BuildRow, platform: str) -> Offer:

@@ -11,15 +11,15 @@ from gpucheck.advice.offers import (
     Offer,
     Offers,
     Situation,
-    admitted,
     newest_first,
+    one_a_capability,
 )
 from gpucheck.language import any_of, in_series, in_turn, listed, phrase, say, say_many
 from gpucheck.tables.base import HOW_TO_RENEW
 from gpucheck.tables.companions import Extensions
-from gpucheck.tables.driver import DriverBranches, DriverSupport, Drives
+from gpucheck.tables.driver import DriverBranches
 from gpucheck.tables.gpus import GpuArchitectures, GpuProducts, Jetpacks
-from gpucheck.tables.versions import numbers, parse, released
+from gpucheck.tables.versions import admitted, numbers, parse, released
 
 _NO_MODULES = say(
     "No driver serves all of these GPUs on Linux: some need the open kernel modules, others the "
@@ -37,7 +37,6 @@ class Reasons:
         self._situation = situation
         self._architectures = offers.tables.get(GpuArchitectures)
         self._branches = offers.tables.get(DriverBranches)
-        self._support = DriverSupport(self._architectures, self._branches)
 
     def no_builds(self) -> str:
         """Say that PyTorch publishes nothing for the platform."""
@@ -221,33 +220,6 @@ class Reasons:
                 "Create one environment for each, and choose the GPU with CUDA_VISIBLE_DEVICES."
             ),
         )
-
-    def undriven(self) -> tuple[str, ...]:
-        """Say which GPUs the driver does not support; empty if it is known to, or if unknown."""
-        if self._situation.driver_serves:
-            return ()
-        cards = one_a_capability(self._situation.cards)
-        undriven = tuple(sentence for card in cards if (sentence := self._undriven(card)))
-        if undriven and not self._support.driving_all([card.capability for card in cards]):
-            return self._by_no_branch(cards) or undriven
-        return undriven
-
-    def _by_no_branch(self, cards: list[Card]) -> tuple[str, ...]:
-        """Say which GPUs no branch serves together; empty if one alone has none that is known."""
-        lasts = [(last, card) for card in cards if (last := self._support.last([card.capability]))]
-        firsts = [
-            (first, card) for card in cards if (first := self._support.first(card.capability))
-        ]
-        (last, old), (first, new) = min(lasts, default=(0, None)), max(firsts, default=(0, None))
-        if old is None or new is None or last >= first:
-            return ()
-        return (
-            say(
-                "No driver serves all of these GPUs: branch {last} is the last for {old}, and "
-                "branch {first} the first for {new}.",
-                last=last, old=old, first=first, new=new,
-            ),
-        )  # fmt: skip
 
     def fits(self, offer: Offer) -> tuple[str, ...]:
         """Say why an offer fits."""
@@ -450,41 +422,6 @@ class Reasons:
             builds=any_of(builds),
         )
 
-    def _undriven(self, card: Card) -> str:
-        drives = self._drives(card)
-        if drives == "dropped":
-            return say(
-                "{driver} no longer supports {gpu}: branch {branch} is the last that does. Install "
-                "a driver of that branch.",
-                driver=driver_in_words(self._situation),
-                gpu=card,
-                branch=self._support.last([card.capability]),
-            )
-        if drives == "too-old":
-            return say(
-                "{driver} does not support {gpu} yet: branch {branch} is the first that does. "
-                "Install a newer driver.",
-                driver=driver_in_words(self._situation),
-                gpu=card,
-                branch=self._support.first(card.capability),
-            )
-        return self._doubtful(card) if drives == "not-known" else ""
-
-    def _drives(self, card: Card) -> Drives | None:
-        release, cuda = self._situation.driver, self._situation.driver_cuda
-        return self._support.drives(card.capability, release=release, cuda=cuda)
-
-    def _doubtful(self, card: Card) -> str:
-        """Say that it is unknown whether so old a driver supports a GPU."""
-        toolkit = ".".join(map(str, self._support.first_toolkit(card.capability) or ()))
-        return say(
-            "{driver} is not known to support {gpu}: it is older than CUDA {toolkit}, the first "
-            "whose compiler knows this GPU. Install a newer driver.",
-            driver=driver_in_words(self._situation),
-            gpu=card,
-            toolkit=toolkit,
-        )
-
     def _oldest(self, offer: Offer) -> str | None:
         return self._offers.least_driver(offer, self._situation)
 
@@ -500,11 +437,3 @@ def _unconfirmed(note: str) -> str:
     if note:
         return say("The list of GPU code in this build is not fully confirmed: {note}.", note=note)
     return say("The list of GPU code in this build is not fully confirmed.")
-
-
-def one_a_capability(cards: Collection[Card]) -> list[Card]:
-    """Return the first GPU of each compute capability."""
-    first: dict[str, Card] = {}
-    for card in cards:
-        first.setdefault(card.capability, card)
-    return list(first.values())

@@ -18,18 +18,17 @@ from gpucheck.advice.offers import (
     Offer,
     Offers,
     Situation,
-    SpecifierError,
-    admitted,
     newest_first,
+    one_a_capability,
     runs_on_glibc,
 )
 from gpucheck.advice.package_indexes import CondaOffers, names_its_build
-from gpucheck.advice.reasons import Reasons, one_a_capability
+from gpucheck.advice.reasons import Reasons
 from gpucheck.language import listed, say
 from gpucheck.tables import Tables
 from gpucheck.tables.driver import DriverBranches
 from gpucheck.tables.gpus import GpuProducts, Jetpacks
-from gpucheck.tables.versions import numbers
+from gpucheck.tables.versions import SpecifierError, admitted, numbers
 
 __all__ = ["Card", "Offer", "Recommendation", "Recommender", "Situation", "SpecifierError"]
 
@@ -194,7 +193,7 @@ class _Search:
             if jetsons := self._reasons.jetsons():
                 return Recommendation(best=None, reasons=jetsons)
             return self._no_code()
-        undriven = self._reasons.undriven()
+        undriven = self._exclusions.undriven()
         if undriven:
             return self._with_another_driver(undriven, runnable)
         fitting = self._sorted(self._fitting(runnable))

@@ -1,10 +1,14 @@
 """Version numbers as tuples of integers; the strings are kept for printing."""
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 from itertools import zip_longest
 
+from gpucheck.language import say
+
 _MAX_LENGTH = 64  # chosen: longer than any release; a version is quoted in a refusal
+_LONGEST_SHOWN = 80  # chosen: a refusal stays one sentence, whatever was typed
 # Bounds, because Python refuses numbers of more than 4300 digits.
 _NUMBERS = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,7}")
 _PUBLIC = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9}){0,7})(?:\+[A-Za-z0-9.]+)?")
@@ -72,3 +76,37 @@ def capability_numbers(capability: str | None) -> tuple[int, int] | None:
     """Return compute capability "8.9" as (8, 9), None for anything else."""
     parsed = parse(capability)
     return (parsed[0], parsed[1]) if parsed and len(parsed) == 2 else None  # noqa: PLR2004
+
+
+class SpecifierError(ValueError):
+    """The text is neither a version of torch nor a PEP 440 specifier."""
+
+
+def admitted(specifier: str, releases: Collection[str]) -> tuple[frozenset[str], str]:
+    """Return the releases that a specifier or a version admits, and the build that it names.
+
+    A version without an operator ("2.6") admits its patch releases. A local part ("2.6.0+cu126")
+    names a build; "" means any.
+
+    Raises:
+        SpecifierError: the text is neither ("<2.9", "~=2.6" are specifiers).
+    """
+    text = specifier.strip()
+    if not text:
+        return frozenset(releases), ""
+    plain, _plus, build = text.removeprefix("==").strip().partition("+")
+    text = plain if build else text
+    if (version := released(text)) is not None:
+        length = len(version)
+        return frozenset(torch for torch in releases if numbers(torch)[:length] == version), build
+    # Imported late: packaging takes milliseconds to import, and a specifier is rare.
+    from packaging.specifiers import SpecifierSet  # noqa: PLC0415
+
+    try:
+        wanted = SpecifierSet(text)
+        return frozenset(torch for torch in releases if wanted.contains(torch)), build
+    except ValueError as error:  # InvalidSpecifier, or a number that Python does not convert
+        quoted_specifier = repr(specifier[:_LONGEST_SHOWN])
+        raise SpecifierError(
+            say("{specifier} is neither a version nor a specifier", specifier=quoted_specifier)
+        ) from error

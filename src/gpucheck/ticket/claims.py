@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from gpucheck.advice.launchers import launcher_in
-from gpucheck.engine import CheckResult, sections_behind
+from gpucheck.engine import CheckResult
 from gpucheck.facts import Section
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.request import Failed, Pasted, Sign, Taken
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot, all_sections
 from gpucheck.findings import all_rules
-from gpucheck.findings.form import Check, Claim, Hit, Outcome, Weight
+from gpucheck.findings.form import Claim, Hit, Weight
 from gpucheck.language import Sentence, say
 from gpucheck.log_patterns import form
 from gpucheck.log_patterns.form import MessageFix, Strength
@@ -29,60 +29,6 @@ from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
 from gpucheck.ticket.own_report import own_match, words_about
 from gpucheck.ticket.readers.base import NOT_PASTED
 from gpucheck.ticket.reading import Reading
-
-# Checks about which a text says nothing: their outcomes are the same for every such text.
-
-_LASTING = (Outcome.FINE, Outcome.NOT_APPLICABLE, Outcome.UNKNOWN)
-
-
-@functools.cache
-def empty_section(kind: type[Section]) -> Section:
-    """Return an empty section of this type; all texts share one object."""
-    return kind(problems={"*": NOT_PASTED})
-
-
-class Settled:
-    """Outcomes of checks whose sections a text did not mention, kept for the next text."""
-
-    def __init__(self) -> None:
-        self._checks: dict[str, Check] = {}
-
-    def about(self, silent: frozenset[str]) -> dict[str, Check]:
-        """Return the known outcomes of these rules, about which a text says nothing."""
-        return {slug: self._checks[slug] for slug in silent & self._checks.keys()}
-
-    def learn(self, silent: frozenset[str], results: Mapping[str, CheckResult]) -> None:
-        """Keep the outcomes of the silent rules for the next text."""
-        for slug in silent - self._checks.keys():
-            result = results.get(slug)
-            if isinstance(result, Check) and result.outcome in _LASTING:
-                self._checks[slug] = result
-
-
-def silent_rules(snapshot: Snapshot) -> frozenset[str]:
-    """Return the slugs of the rules about whose sections a text says nothing."""
-    sections = snapshot.sections.values()
-    return _without(
-        frozenset(
-            type(section) for section in sections if section is not empty_section(type(section))
-        )
-    )
-
-
-@functools.lru_cache(maxsize=1024)
-def _without(mentioned: frozenset[type[Section]]) -> frozenset[str]:
-    """Return the slugs of the rules that use none of these sections."""
-    return frozenset(
-        slug for slug, rule in all_rules().items() if not sections_behind(rule) & mentioned
-    )
-
-
-@functools.lru_cache(maxsize=4)
-def settled_with(tables: Tables) -> Settled:
-    """Return the outcomes that are known with these tables."""
-    del tables  # the key alone
-    return Settled()
-
 
 # A text as a snapshot: its facts, and its messages as facts; and back, to judge it anew.
 
@@ -173,6 +119,12 @@ def _taken(reading: Reading) -> list[Taken]:
     for name, lines in reading.machine.taken.items():
         taken += _spans(name, lines, facts=len(lines))
     return [*taken, *_formats(reading.text, reading.found)]
+
+
+@functools.cache
+def empty_section(kind: type[Section]) -> Section:
+    """Return an empty section of this type; all texts share one object."""
+    return kind(problems={"*": NOT_PASTED})
 
 
 @functools.cache

@@ -2,12 +2,13 @@
 
 import io
 import re
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
 
 import msgspec
 
 from gpucheck.engine import (
+    CheckResult,
     Diagnosis,
     OpenQuestion,
     Report,
@@ -15,7 +16,9 @@ from gpucheck.engine import (
     combine,
     judge_machine,
     make_report,
+    sections_behind,
 )
+from gpucheck.facts import Section
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.driver import CudaDriver, Nvml
 from gpucheck.facts.request import Lead, Pasted
@@ -23,15 +26,15 @@ from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import System
 from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings import all_rules
+from gpucheck.findings.form import Check, Outcome
 from gpucheck.language import say
 from gpucheck.log_patterns.matcher import Match
 from gpucheck.log_patterns.text import Text
 from gpucheck.tables import Tables, tables_dir
 from gpucheck.ticket.claims import (
     claims_of,
+    empty_section,
     matches_of,
-    settled_with,
-    silent_rules,
     snapshot_of,
     weighed,
 )
@@ -320,3 +323,51 @@ def _with_reports(intake: Intake, saved: list[Report]) -> Text:
         )
         lines.insert(at, as_line(report, held.line))
     return Text(lines)
+
+
+# Checks about which a text says nothing: their outcomes are the same for every such text.
+
+_LASTING = (Outcome.FINE, Outcome.NOT_APPLICABLE, Outcome.UNKNOWN)
+
+
+class Settled:
+    """Outcomes of checks whose sections a text did not mention, kept for the next text."""
+
+    def __init__(self) -> None:
+        self._checks: dict[str, Check] = {}
+
+    def about(self, silent: frozenset[str]) -> dict[str, Check]:
+        """Return the known outcomes of these rules, about which a text says nothing."""
+        return {slug: self._checks[slug] for slug in silent & self._checks.keys()}
+
+    def learn(self, silent: frozenset[str], results: Mapping[str, CheckResult]) -> None:
+        """Keep the outcomes of the silent rules for the next text."""
+        for slug in silent - self._checks.keys():
+            result = results.get(slug)
+            if isinstance(result, Check) and result.outcome in _LASTING:
+                self._checks[slug] = result
+
+
+def silent_rules(snapshot: Snapshot) -> frozenset[str]:
+    """Return the slugs of the rules about whose sections a text says nothing."""
+    sections = snapshot.sections.values()
+    return _without(
+        frozenset(
+            type(section) for section in sections if section is not empty_section(type(section))
+        )
+    )
+
+
+@lru_cache(maxsize=1024)
+def _without(mentioned: frozenset[type[Section]]) -> frozenset[str]:
+    """Return the slugs of the rules that use none of these sections."""
+    return frozenset(
+        slug for slug, rule in all_rules().items() if not sections_behind(rule) & mentioned
+    )
+
+
+@lru_cache(maxsize=4)
+def settled_with(tables: Tables) -> Settled:
+    """Return the outcomes that are known with these tables."""
+    del tables  # the key alone
+    return Settled()

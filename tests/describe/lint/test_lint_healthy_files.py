@@ -234,13 +234,13 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize("case", LINES.values(), ids=LINES)
+@each("case", LINES.values(), ids=LINES)
 def test_a_fault_stands_at_the_line_of_its_package(case: LineCase) -> None:
     found = lint(case.name, case.text.encode(), FileTarget(), TABLES).complaints
     assert [complaint.line for complaint in found] == case.lines
 
 
-@pytest.mark.parametrize("name", ["pyproject.toml", "pixi.toml"])
+@each("name", ["pyproject.toml", "pixi.toml"])
 def test_many_requirements_take_no_time(name: str) -> None:
     many = 40_000
     text = "[project]\ndependencies = [\n" + "".join(f'"p{at}",\n' for at in range(many)) + "]\n"

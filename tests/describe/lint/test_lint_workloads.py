@@ -70,6 +70,7 @@ CASES = {
         batch("srun python -m torch.distributed.launch --nproc_per_node 2 a.py"),
         "gpu-not-requested",
     ),
+    "something-else": batch("python launch.py --nproc-per-node=4"),
     "module-on-a-processor": batch(
         "python -m torch.distributed.run --nproc-per-node=4 a.py --backend gloo"
     ),

@@ -1,6 +1,5 @@
 """Names of GPUs in sentences: from the tables of products."""
 
-import pytest
 from each import each
 from readers_support import TABLES, Read
 
@@ -87,7 +86,7 @@ def test_lspci_without_a_name() -> None:
     assert gpu.product is None
 
 
-@pytest.mark.parametrize("name", ["B300", "GB200", "H20-3e"])
+@each("name", ["B300", "GB200", "H20-3e"])
 def test_a_session_names_its_gpu(name: str) -> None:
     (gpu,) = Read(f">>> torch.cuda.get_device_name(0)\n'{name}'\n").get(Nvml).gpus or []
     assert gpu.device_name == name

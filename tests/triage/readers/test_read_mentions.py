@@ -1,6 +1,5 @@
 """What people and installers mention in passing."""
 
-import pytest
 from each import each
 from readers_support import Read
 
@@ -90,7 +89,7 @@ def test_a_script_that_asks_gives_no_answer(line: str, answer: object) -> None:
     assert Read(line, "free text").get(Pasted).cuda_available is answer
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "release", "cuda"),
     [
         ("pytorch 0.4.1_cuda9.2_cudnn7.1.4", "0.4.1", "9.2"),

@@ -1,6 +1,5 @@
 """Lists of packages, and what installers print."""
 
-import pytest
 from each import each
 from readers_support import Read
 
@@ -50,7 +49,7 @@ def test_frozen_requirements_are_taken_when_they_are_a_list() -> None:
     assert build("torch==2.5.1\n")[0] is None
 
 
-@pytest.mark.parametrize(
+@each(
     "complaint",
     [
         "ERROR: No matching distribution found for torch==1.7.1",
@@ -147,7 +146,7 @@ def test_pip_show() -> None:
     assert build("Name: torch\nSummary: Tensors\nVersion: 2.7.0\n")[0] is None
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "torch 2.1.0 or newer is needed\n",

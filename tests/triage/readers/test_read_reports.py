@@ -1,6 +1,5 @@
 """Answers of torch in a session, and environment reports of projects upon it."""
 
-import pytest
 from each import each
 from pasted_samples import SESSION
 from readers_support import Read
@@ -17,7 +16,7 @@ def gpus(text: str) -> list[tuple[str | None, str | None]]:
     return [(gpu.device_name, gpu.compute_capability) for gpu in found]
 
 
-@pytest.mark.parametrize("before", ["", "> ", "| "])
+@each("before", ["", "> ", "| "])
 def test_a_session(before: str) -> None:
     text = "".join(f"{before}{line}\n" for line in SESSION.splitlines())
     read = Read(text)
@@ -29,7 +28,7 @@ def test_a_session(before: str) -> None:
     assert "Python session" in read.formats
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         """In [1]: torch.__version__, torch.version.cuda, torch.cuda.is_available()
@@ -170,7 +169,7 @@ def test_xformers_and_bitsandbytes() -> None:
     assert Read(bitsandbytes).get(TorchBuild).cuda == "12.4"
 
 
-@pytest.mark.parametrize(
+@each(
     ("banner", "version", "names"),
     [
         ("Ultralytics YOLOv8.0.20 Python-3.8.10 torch-1.13.1+cu117 CUDA:0 (Tesla T4, 15110MiB)",
@@ -185,7 +184,7 @@ def test_banners(banner: str, version: str, names: list[str]) -> None:
     assert [name for name, _ in gpus(banner)] == names
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "nvcc -O3 -gencode=arch=compute_90,code=sm_90 -c kernel.cu\n",

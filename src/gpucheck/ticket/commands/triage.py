@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.engine import Report
     from gpucheck.language import Language
     from gpucheck.tables import Tables
+    from gpucheck.ticket.batch import Batch
     from gpucheck.ticket.given import Given
 
 _STDIN = "-"
@@ -87,14 +88,42 @@ def triage(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> Non
     _refuse_what_does_not_fit(options)
     tables = open_tables(options["tables"])
     if options["batch"]:
-        from gpucheck.ticket.batch_command import answer_batch  # noqa: PLC0415
-
-        answer_batch(files, options, tables)
+        _answer_batch(files, options, tables)
         return
     given = _Ticket(files or (_STDIN,))
     report = given.judged(tables)
     _show(report, given, {**options, "lang": ctx.meta.get(LANGUAGE)})
     ctx.exit(_UNREADABLE if given.not_read else report.exit_status(options["fail_on"]))
+
+
+def _answer_batch(files: tuple[str, ...], options: dict[str, Any], tables: "Tables") -> None:
+    """Answer each ticket, in the order in which they were given, or count the answers."""
+    from gpucheck.machine.process_end import follow_parent  # noqa: PLC0415
+    from gpucheck.ticket.batch import Batch, BatchError  # noqa: PLC0415
+
+    if not files:
+        raise click.UsageError(say("--batch needs files or folders."))
+    try:
+        paths = [Path(file) for file in files]
+        batch = Batch(paths, tables.directory, options["jobs"], follow_parent)
+    except BatchError as error:
+        raise click.UsageError(words_of(error)) from error
+    from gpucheck.output.json_text import json_text  # noqa: PLC0415
+
+    lines = [json_text(answer, indent=None) for answer in batch.answers()]
+    write_out(_numbers(batch, options) if options["summary"] else "".join(lines), options["output"])
+    if not options["quiet"]:
+        lines_below = batch.notes() if options["summary"] else batch.summary()
+        for line in lines_below:
+            echo(line)
+
+
+def _numbers(batch: "Batch", options: dict[str, Any]) -> str:
+    from gpucheck.ticket import batch_summary  # noqa: PLC0415
+
+    if options["form"] == "terminal":
+        return batch_summary.text(batch.tally(), color=colored(options), width=page_width(options))
+    return batch_summary.FORMATS[options["form"]](batch.tally())
 
 
 def _refuse_what_does_not_fit(options: dict[str, Any]) -> None:
