@@ -124,7 +124,7 @@ _CONTEXT = (
     "scalar type", "mat1", "state_dict", "not implemented for 'half'", ".cu:", "thread: [",
     "finished reduction", "process group", "mmcv", "huggingface", "device-plugin",
     "train.py", "nvlink", "received by pid", "batch_size", "num_workers", "train_steps",
-    "omp_num_threads", "caffe",
+    "omp_num_threads", "caffe", "exits with return code",
 )  # fmt: skip
 """A text without any of these may be about any program."""
 _MOST_OUTSIDE_CODE = 20  # chosen: lines with such words; one that is no source code is enough
