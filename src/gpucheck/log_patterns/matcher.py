@@ -125,6 +125,7 @@ _CONTEXT = (
     "finished reduction", "process group", "mmcv", "huggingface", "device-plugin",
     "train.py", "nvlink", "received by pid", "batch_size", "num_workers", "train_steps",
     "omp_num_threads", "caffe", "exits with return code",
+    "runtimeerror: address already in use",
 )  # fmt: skip
 """A text without any of these may be about any program."""
 _MOST_OUTSIDE_CODE = 20  # chosen: lines with such words; one that is no source code is enough

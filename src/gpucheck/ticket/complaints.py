@@ -31,7 +31,7 @@ _NOT = (
     r"|(?:do(?:es)?|did|is|was|wo|could) ?n.?t)\b|不|没|无法|未)"
 )
 _SEEN = (
-    r"(?:detect|recogni|f(?:i|ou)nd|us(?:e|ed|ing)\b|utili[sz]|avail|see\b|seen|visible|invok|works?\b|working\b|run\b"
+    r"(?:detect|recogni|f(?:i|ou)nd|us(?:e|ed|ing)\b|utili[sz]|avail|see\b|seen|visible|invok|run\b"
     r"|识别|检测|调用|认出|找|用|支持)"
 )
 _RANKS = r"(?:\bnodes?\b|\branks?\b|rendez ?-?vous|多机|多卡|节点)"
@@ -47,6 +47,7 @@ _OF_RANKS = (
 _COMPLAINT = re.compile(
     rf"{_GPU}.{{0,24}}?{_NOT}.{{0,16}}?{_SEEN}"
     rf"|{_NOT}.{{0,16}}?(?:{_SEEN}.{{0,24}}?{_GPU}|{_GPU}.{{0,24}}?{_SEEN})"
+    rf"|{_NOT}.{{0,4}}?\bwork (?:on|with|for)\b.{{0,24}}?{_GPU}"
     r"|(?:识别|检测|找|调用|用)不[到了].{0,12}?(?:gpu|cuda|显卡)"
     r"|\bcpu instead\b|\b(?:only|instead)\b.{0,12}?\b(?:us(?:es?|ing)|on|of)\b.{0,12}?\b[cg]pu\b"
     r"|\b(?:switch(?:es|ed)?|f[ae]lls?|goes|revert(?:s|ed)?) (?:back )?(?:on)?to (?:the )?cpu\b"
@@ -60,8 +61,7 @@ _COMPLAINT = re.compile(
     r"(?:\binstall|安装)"
     r"|(?:\binstall|安装).{0,24}?(?:fail|error|失败|报错)|装(?:不上|.{0,4}?失败)"
     r"|\berrors? detected in the compilation of\b|\bnvcc(?:\.exe)?\W{1,3}failed with exit\b"
-    r"|\bfailed (?:building|to build)\b|\bbuild (?:failed|fails)\b"
-    r"|\b(?:computer|pc|laptop|machine|system|server|host)\b.{0,16}?"
+    r"|\bfailed building wheel\b|\b(?:computer|pc|laptop|machine)\b.{0,16}?"
     r"\b(?:crash(?:es|ed)|reboot(?:s|ed)|restarts|shuts down|freezes|froze|unreachable)\b"
     r"|死机|蓝屏|黑屏"
     rf"|{_OF_RANKS}"
@@ -83,7 +83,7 @@ _LITERALS = (
     "time out", "超时", "killed", "内存", "resource exhausted", "-9",
     "just sto",
     "安装", "装不上", "装失败", "video card", "nvidia card", "nvidia device", "compilation of",
-    "failed building", "failed to build", "build fail", "crashe", "reboots", "rebooted",
+    "failed building", "crashe", "reboots", "rebooted",
     "restarts", "shuts down", "unreachable", "死机", "蓝屏", "黑屏",
 )  # fmt: skip
 # Chinese marks end a sentence without a blank behind them. A comma, too: who asks what to do may
