@@ -16,11 +16,11 @@ _LITERALS_OF_NUMBERS = (
     "cuda failed", "thcudacheck", "cudaget", "cudaset", "cudamalloc", "cudadevice", "cudastream",
     "cudaerror", "cuda_error", "cuinit", "cudeviceget", "call to cu", "error code", "with error",
     "cudamem", "cumem", "cuctx",
-    "cudapeek", "cudafree", "cudaevent", "cudalaunch",
+    "cudapeek", "cudafree", "cudaevent", "cudalaunch", "init failure:",
 )  # fmt: skip
 # A number that counts something ("2 GPUs") or goes on ("2.1", "2%") is no code.
 _ERROR_NUMBER = (
-    r"(?P<code>\d{1,3})(?![\w.%])(?! ?(?:gpus?|devices?|times|errors?|ranks?|process\w*)\b)"
+    r"(?P<code>\d{1,3})(?![\w%]|\.\w)(?! ?(?:gpus?|devices?|times|errors?|ranks?|process\w*)\b)"
 )
 _WORD = r"(?:error|failure|failed)"
 _TO_NUMBER = r"(?: ?code)?\s?[:=#]?\s?[(\[]?" + _ERROR_NUMBER
@@ -49,6 +49,7 @@ _FORMS = tuple(
         rf"\bcode ?= ?{_ERROR_NUMBER}\s?\(cuda",
         rf"\[{_ERROR_NUMBER}\] Call to cu\w{{1,40}} results in",
         rf"\bCUDA\b.{{0,60}}\b{_WORD}\b.{{0,30}}?\berror{_TO_NUMBER}",
+        rf"\b(?:cuda driver library|cudart) init failure: {_ERROR_NUMBER}",  # Ollama
     )
 )
 
