@@ -147,6 +147,8 @@ _FAILURES = (
 )  # fmt: skip
 """A text with a wish and none of these does not complain about anything."""
 _INFORMS = "] NCCL INFO "
+_SPACED_COLON = " : "
+"""How people set a colon who type a message, in French always."""
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -310,6 +312,8 @@ def _matches(slug: str, message: Message, text: Text) -> list[Match]:
         line = text.lines[index]
         left -= len(line.text)
         match = pattern.search(line.text)
+        if match is None and _SPACED_COLON in line.text:
+            match = pattern.search(line.text.replace(_SPACED_COLON, ": "))
         if match is None or (not message.code and is_code(text, index)):
             continue
         if _INFORMS in line.text and not _may_inform(message):
