@@ -55,6 +55,7 @@ _FORMS = tuple(
 
 _LITERALS_OF_ERRORS = (
     "cuda error",
+    "gpu api call",
     "cuda failure",
     "cudaerror",
     "_status_",
@@ -126,7 +127,8 @@ _ERROR = re.compile(
     r"|(?-i:\bcu(?:da)?(?:Init|Device|Ctx|Mem|Malloc|Ipc|Module|Launch|Stream|Event|File|Set|Get)"
     r"\w{0,40})(?:\([^()]{0,80}\))? (?:has )?(?:fail|error\b|returned (?:error|[1-9]))"
     r"|(?:CUBLAS|CUDNN|CUSPARSE|CUSOLVER|CUFFT|CURAND)_STATUS_(?!SUCCESS)[A-Z]\w{2,60}"
-    r"|CUDA compiler identification is unknown)|^\W{0,9}no devices were found\W{0,3}$",
+    r"|CUDA compiler identification is unknown"
+    r"|Gpu API call(?: \(|\) ))|^\W{0,9}no devices were found\W{0,3}$",
     re.IGNORECASE,
 )
 _SAID = re.compile(
