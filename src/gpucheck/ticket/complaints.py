@@ -40,7 +40,8 @@ _OF_RANKS = (
     r"(?:nccl|_perf\b|all.?reduce|\bnodes?\b|\bhosts?\b|\branks?\b|\bgpus\b|\bcards\b|多机|多卡|节点).{0,40}?"
     r"(?:\bhangs?\b|\bhung\b|\bstuck\b|\bfreez|\bfroze|卡住|卡死|挂起)|_perf\b.{0,24}?\bfails?\b"
     rf"|{_RANKS}.{{0,40}}?{_TIMES_OUT}|{_TIMES_OUT}.{{0,40}}?{_RANKS}"
-    r"|(?:\bhangs?|\bhung|\bstuck|\bfreez\w{1,4})\b.{0,40}?(?:\bddp\b|\bdistributed\b|multi\w{0,4}[- ](?:gpu|node))"
+    r"|(?:\bhangs?|\bhung|\bstuck|\bfreez\w{1,4})\b.{0,40}?"
+    r"(?:\bddp\b|\bdistributed\b|multi\w{0,4}[- ](?:gpu|node))"
 )
 # What is not seen and who does not see it, in either order, within 24 characters: farther apart
 # they belong to two clauses.
