@@ -36,6 +36,7 @@ pytestmark = pytest.mark.every_finding
         (r"C:\venv\Scripts\python.exe -m pip uninstall -y torch", "environment"),
         ("'/home/my env/bin/python' -m pip install torch", "environment"),
         ("export CUDA_VISIBLE_DEVICES=0", "environment"),
+        ("wget -O torch-1.10.0.whl https://example.org/a.whl", "environment"),
         ("env -u PYTHONNOUSERSITE python -m pip uninstall -y torch", "environment"),
         ("chmod -R a+rX /home/ana/venv", "environment"),
         ("sudo chmod 0666 /dev/nvidia0", "machine"),

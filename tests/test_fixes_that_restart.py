@@ -35,7 +35,7 @@ SOURCE = Path(gpucheck.__file__).parent
 NO_FIX = {
     "Or, without a restart, reload the modules": "what to do instead of a restart",
     "Then restart what uses the GPUs": "programs, not the machine",
-    "First of all collect the driver's bug report": "a caution",
+    "collect the driver's bug report for NVIDIA": "a caution",
     "The restart ": "a caution",
     "Instances are gone after a reboot": "what a restart undoes",
     "Start the program again": "a program, not the machine",

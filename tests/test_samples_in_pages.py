@@ -2,11 +2,15 @@
 
 import re
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from click.testing import CliRunner
+from test_machines import reported
 
 from gpucheck.cli import gpucheck
+from gpucheck.language import speaking
+from gpucheck.output import terminal
 
 ROOT = Path(__file__).parents[1]
 _TEXT = re.compile(r"```text\n(.*?)```\n", re.DOTALL)
@@ -25,6 +29,18 @@ def test_the_report_of_the_chinese_readme() -> None:
     now = printed("demo", "cpu-build", "--lang", "zh").splitlines()
     assert len(lines) > 5
     assert [line for line in lines if line not in now] == []
+
+
+@pytest.mark.parametrize(
+    ("page", "language"), [("docs/install.md", "en"), ("docs/zh/install.md", "zh")]
+)
+def test_the_report_of_windows(page: str, language: Literal["en", "zh"]) -> None:
+    shown = _TEXT.search((ROOT / page).read_text(encoding="utf-8"))
+    assert shown is not None
+    with speaking(language):
+        now = terminal.render(reported("windows-rtx5070ti-cu126")).splitlines()
+    assert len(shown[1].splitlines()) > 5
+    assert [line for line in shown[1].splitlines() if line not in now] == []
 
 
 @pytest.mark.parametrize("page", ["docs/triage/triage.md", "docs/zh/triage/triage.md"])

@@ -24,6 +24,7 @@ from rules_machines import (
 from rules_support import snapshot
 
 from gpucheck import cli
+from gpucheck.advice.command_class import class_of
 from gpucheck.describe.commands import recommend as module
 from gpucheck.facts import Section
 from gpucheck.facts.driver import Nvml
@@ -109,12 +110,12 @@ def test_tools() -> None:
 
 
 def test_where_conda_forge_has_nothing_pip_installs() -> None:
-    kepler = ("--gpu", "K80", "--driver", "470", "--python-version", "3.9", "--os", "linux")
+    kepler = ("--gpu", "K80", "--driver", "470", "--python-version", "3.12", "--os", "linux")
     found = as_json(*kepler, "--tool", "conda")
     assert found["commands"][0].startswith("python -m pip install torch==2.3.1 ")
     notes = " ".join(found["notes"])
-    assert "no build of torch 2.1 or newer of conda-forge that fits, so this installs by" in notes
-    assert "No build of conda-forge's PyTorch 2.1 or newer for Linux on x86_64" in notes
+    assert "no build of torch 1.13 or newer of conda-forge that fits, so this installs by" in notes
+    assert "conda-forge has no torch 1.13.1 for Python 3.12" in notes
 
 
 def test_nothing_fits_is_exit_status_1_with_the_reason() -> None:
@@ -396,6 +397,8 @@ def test_an_orin_takes_the_pytorch_of_its_jetpack() -> None:
          "{jp}/v512/pytorch/torch-2.1.0a0+41361538.nv23.06-cp38-cp38"),
         ("5.1.4", "Jetson AGX Xavier", "3.8",
          "{jp}/v512/pytorch/torch-2.1.0a0+41361538.nv23.06-cp38-cp38"),
+        ("6.0 DP", "Jetson AGX Orin", "3.10",
+         "'numpy<2' {jp}/v60dp/pytorch/torch-2.2.0a0+81ea7a4.nv24.01-cp310-cp310"),
         ("5.0.2", "Jetson AGX Xavier", "3.8",
          "{jp}/v502/pytorch/torch-1.13.0a0+d0d6b1f2.nv22.10-cp38-cp38"),
         ("4.6.1", "Jetson Nano", "3.6",
@@ -415,15 +418,24 @@ def test_an_older_jetpack_takes_the_wheel_of_nvidia(
     assert "2.5.1" not in " ".join(found["reasons"]), "nothing about builds for ARM servers"
 
 
-def test_a_jetpack_without_an_address_names_what_was_made_for_it() -> None:
-    done = run("--jetpack", "4.6", "--gpu", "Jetson TX2", "--python-version", "3.6")
-    assert done.exit_code == 3, "a wheel is there, only not its address"
-    words = " ".join(done.stdout.split())
-    assert "NVIDIA's list has them: https://forums.developer.nvidia.com/t/72048" in words
-    assert "For JetPack 4.6 NVIDIA made torch 1.9.0 (Python 3.6), 1.10.0 (Python 3.6)" in words
+@each("tool", ["pip", "uv"])
+def test_a_wheel_whose_address_hides_its_name_is_saved_under_it_first(tool: str) -> None:
+    box = ("--jetpack", "4.4", "--gpu", "Jetson Nano", "--python-version", "3.6", "--tool", tool)
+    found = as_json(*box)
+    load, install = found["commands"]
+    name = "torch-1.10.0-cp36-cp36m-linux_aarch64.whl"
+    address = "https://nvidia.box.com/shared/static/fjtbno0vpo676a25cgvuqc1wty0fkkg6.whl"
+    assert load == f"wget -O {name} {address}"
+    assert install.endswith(f"pip install {name}")
+    assert "libopenmpi-dev" in " ".join(found["notes"])
+    assert class_of(load) == "environment"
+
+
+def test_a_python_without_a_wheel_for_the_board_names_what_was_made_for_it() -> None:
     wrong_python = run("--jetpack", "5.1.1", "--gpu", "Orin", "--python-version", "3.10")
     words = " ".join(wrong_python.stdout.split())
     assert "It would fit with Python 3.8" in words
+    assert "For JetPack 5.1.1 NVIDIA made torch 1.13.0 (Python 3.8)" in words
     assert "With JetPack 7.2 or newer" in words
 
 

@@ -139,7 +139,7 @@ def test_a_gpu_for_which_there_is_no_wheel_gets_the_build_of_conda_forge() -> No
 @each(
     ("arch", "gpu", "driver", "words"),
     [
-        ("x86_64", "3.5", "470.256.02", "No build of conda-forge, from PyTorch 2.1 on"),
+        ("x86_64", "3.0", "470.256.02", "No build of conda-forge, from PyTorch 1.13 on"),
         ("aarch64", "7.5", "470.256.02", "but none that fits the driver"),
     ],
 )
@@ -150,6 +150,15 @@ def test_where_conda_forge_does_not_help_it_says_why(
     done = CliRunner().invoke(cli.gpucheck, ["recommend", "--gpu", gpu, *box])
     assert words in " ".join(done.stdout.split())
     assert "--tool conda" not in done.stdout
+
+
+def test_the_build_for_kepler_comes_with_a_cudnn_that_has_code_for_it() -> None:
+    """Of itself conda would take cuDNN 8.9.7; from 8.8 on none has code for 3.5."""
+    box = ("--os", "linux", "--arch", "x86_64", "--python-version", "3.9", "--driver", "470.256.02")
+    words = ["recommend", "--gpu", "Tesla K20m", "--tool", "conda", "--glibc", "2.17", *box]
+    done = CliRunner().invoke(cli.gpucheck, words)
+    command = "conda install -c conda-forge pytorch-gpu=1.13.1 cuda-version=11.2 'cudnn<8.8'"
+    assert command in done.stdout
 
 
 @each(

@@ -449,12 +449,12 @@ def test_where_not_even_the_visible_gpus_get_a_build_the_reason_is_theirs() -> N
 
 
 def test_inside_wsl_the_driver_is_that_of_windows() -> None:
-    linux = {"driver": "528.32", "torch": "2.6"}
+    linux = {"driver": "527.37", "torch": "2.6"}
     assert best(recommend(H100, **linux)).build == "cu124"
     wsl = recommend(H100, **linux, driver_os="windows")
     assert best(wsl).build == "cu118"
-    text = why_nothing(recommend(H100, driver="528.32", torch="2.6+cu124", driver_os="windows"))
-    assert "driver 528.33 or newer" in text
+    text = why_nothing(recommend(H100, driver="527.37", torch="2.6+cu124", driver_os="windows"))
+    assert "driver 527.41 or newer" in text
 
 
 @pytest.fixture

@@ -82,6 +82,11 @@ def test_behind_what_was_seen_stands_no_doubt() -> None:
     assert verdict(reported("secure-boot-unsigned")).endswith("(likely)")
 
 
+def test_what_the_kernel_said_of_a_refused_module_stands_on_the_page() -> None:
+    page = " ".join(terminal.render(reported("secure-boot-unsigned")).split())
+    assert 'the kernel log says "Loading of module with unavailable key is rejected"' in page
+
+
 @pytest.mark.parametrize(
     ("name", "reason"),
     [

@@ -36,5 +36,5 @@ def test_makers_of_displays_have_their_names() -> None:
 
 def test_one_name_of_the_tables_stands_on_a_page() -> None:
     shown = page("newer-than-tables")
-    version = shown.partition("gpucheck's tables ")[2].partition(",")[0]
+    version = shown.partition("gpucheck's tables ")[2].partition(" ")[0]
     assert f"tables {version}, 20" in shown.partition("gpucheck 0.")[2]

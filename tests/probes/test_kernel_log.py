@@ -130,6 +130,22 @@ def test_other_lines_of_the_driver(tmp_path: Path) -> None:
     assert [event.sxid for event in log.sxids or ()] == [12028]
 
 
+def test_modules_that_the_kernel_refused(tmp_path: Path) -> None:
+    log = log_of(
+        tmp_path,
+        "Loading of module with unavailable key is rejected",
+        "Loading of unsigned module is rejected",
+        "Loading of module with unavailable key is rejected",
+        "vboxdrv: loading out-of-tree module taints kernel.",
+        "a request of the firewall is rejected",
+    )
+
+    assert log.rejected_modules == [
+        "Loading of module with unavailable key is rejected",
+        "Loading of unsigned module is rejected",
+    ]
+
+
 SWITCH = "nvidia-nvswitch0: SXid (PCI:0000:84:00.0): "
 
 

@@ -295,13 +295,18 @@ def test_wheels_for_jetson(tables: Tables) -> None:
 
 
 def test_what_pip_can_install_on_a_jetson_is_complete(tables: Tables) -> None:
-    for row in tables.get(JetsonWheels).rows:
+    wheels = tables.get(JetsonWheels)
+    for l4t in {name for row in wheels.rows for name in row.l4t}:
+        assert any(row.wheel or row.index for row in wheels.for_l4t(l4t)), l4t
+    for row in wheels.rows:
         if row.wheel or row.index:
             assert all((row.cuda, row.python, row.compute_capabilities)), row
         if row.wheel:
             digits = (row.python or "").replace(".", "")
-            assert f"-cp{digits}-cp{digits}" in row.wheel, "the name of the wheel says its Python"
-            assert f"/torch-{row.torch}" in row.wheel
+            name = row.wheel_name or row.wheel.rpartition("/")[2]
+            assert f"-cp{digits}-cp{digits}" in name, "the name of the wheel says its Python"
+            assert name.startswith(f"torch-{row.torch}")
+            assert name.endswith(".whl"), "pip takes no file with another name"
 
 
 @each(

@@ -43,9 +43,10 @@ def test_python(
     [
         ("12.4", MachineLimits(LINUX, driver="525.60.13"), True),
         ("12.4", MachineLimits(LINUX, driver="525.60.11"), False),
-        ("12.4", MachineLimits(LINUX, driver="528.32"), True),
-        ("12.4", MachineLimits("windows", driver="528.32"), False),
-        ("12.4", MachineLimits(LINUX, driver="528.32", driver_os="windows"), False),
+        ("12.4", MachineLimits(LINUX, driver="527.37"), True),
+        ("12.4", MachineLimits("windows", driver="527.37"), False),
+        ("12.4", MachineLimits(LINUX, driver="527.37", driver_os="windows"), False),
+        ("12.4", MachineLimits("windows", driver="528.02"), True),
         ("12.4", MachineLimits(LINUX, driver="580.95.05", driver_cuda="9.1"), False),
         ("13.0", MachineLimits(LINUX, driver="580"), True),
         ("13.0", MachineLimits(LINUX), None),

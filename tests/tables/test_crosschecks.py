@@ -45,6 +45,7 @@ UV: dict[str, tuple[str, str]] = {
 UV_DIFFERS: dict[tuple[str, OperatingSystem], str] = {
     ("13.2", "linux"): "580.65.06",
     ("13.0", "linux"): "580.65.06",
+    **{(f"12.{cuda}", "windows"): "527.41" for cuda in (9, 8, 6, 5, 4, 3, 2, 1, 0)},
     ("9.2", "windows"): "397.44",
     ("8.0", "linux"): "367.48",
     ("8.0", "windows"): "369.30",

@@ -3,6 +3,8 @@
 from each import each
 
 from gpucheck import triage
+from gpucheck.facts.claims import Confidence
+from gpucheck.facts.driver import Nvml
 
 GOOD = """
 PyTorch version: 2.5.1+cu124
@@ -178,6 +180,21 @@ def test_nothing_fails(name: str) -> None:
 def test_the_cause_is_named(name: str) -> None:
     slug, *lines = NAMED[name]
     assert triage("\n".join(lines)).root_causes[:1] == (slug,)
+
+
+@each(
+    "line",
+    [
+        "- GPU: NVIDIA GeForce RTX 5090, torch 2.5.1+cu124. What should I do?",
+        "GPU: RTX 5090 (32 GB) | torch 2.5.1+cu124",
+        "GPU\uff1aRTX 5090\uff0c驱动 570.86\uff0ctorch 2.5.1+cu124",
+    ],
+)
+def test_what_stands_behind_the_name_of_a_gpu_is_no_part_of_it(line: str) -> None:
+    report = triage(f"CUDA error: no kernel image is available for execution\n{line}\n")
+    (gpu,) = report.snapshot.get(Nvml).gpus or ()
+    assert (gpu.compute_capability, report.causes[0].confidence) == ("12.0", Confidence.CERTAIN)
+    assert report.root_causes == ("gpu-too-new-for-torch",)
 
 
 def test_a_patch_release_apart_counts_where_the_operators_are_missing() -> None:

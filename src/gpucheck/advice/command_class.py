@@ -124,6 +124,7 @@ _ROWS: tuple[Row, ...] = (
                 "set",
                 "ulimit",
                 "mv",
+                "wget",
             ),
             *("apptainer", "docker", "podman", "enroot", "srun", "torchrun", "resources:", "ren"),
             *("lxc", "qsub", "bsub", "runtimeclassname:"),

@@ -247,6 +247,7 @@ class Exclusions:
 _CUDSS_PAGE = "https://developer.nvidia.com/cudss-downloads"
 _BROUGHT_BY = {
     "libcudss.so.0": say("NVIDIA's cuDSS ({page})", page=_CUDSS_PAGE),
+    "libmpi_cxx.so.20": say("libopenmpi-dev with apt-get"),
     "libopenblas.so.0": say("libopenblas-dev with apt-get"),
 }
 """What brings a library that JetPack lacks."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from gpucheck.advice.compilers import CompilerPrograms
 from gpucheck.advice.package_indexes import PackageIndexes
 from gpucheck.advice.target_python import Python
 from gpucheck.derived import Derived, Gpu, Gpus
@@ -32,6 +33,7 @@ class ExtensionFixes(Derived):
         known: KnownPackages,
         gpus: Gpus,
         tools: BuildTools,
+        programs: CompilerPrograms,
         releases: TorchReleases,
         indexes: PackageIndexes,
         system: System,
@@ -43,6 +45,7 @@ class ExtensionFixes(Derived):
         self._known = known
         self._gpus = gpus
         self._tools = tools
+        self._programs = programs
         self._releases = releases
         self._indexes = indexes
         self._system = system
@@ -94,19 +97,35 @@ class ExtensionFixes(Derived):
             file=file,
             torch=torch,
         )
-        if self._tools.compiles_cuda() is False:
-            needs = say(
-                "This takes a C++ compiler, and a CUDA toolkit if it has code for GPUs: this "
-                "machine lacks at least one of them."
+        tools = self._tools
+        compiler, headers = tools.lacks_compiler(), tools.lacks_headers()
+        lacking = (
+            *((say("a C++ compiler"),) if compiler else ()),
+            *((say("Python's headers"),) if headers else ()),
+        )
+        if lacking:
+            first = say(
+                "This machine lacks {lacking}: install that first.", lacking=listed(lacking)
             )
-            text = in_turn([text, needs])
+            text = in_turn([first, text])
+        if tools.lacks_toolkit():
+            toolkit = say(
+                "If {package} has code for GPUs, this also takes a CUDA toolkit, which this "
+                "machine lacks.",
+                package=found.name,
+            )
+            text = in_turn([text, toolkit])
         command = self._python.pip(
             "install", "--no-build-isolation", "--force-reinstall", "--no-deps", "."
         )
-        example = say("The command below is an example: run it in the folder of its source.")
+        example = say(
+            "The pip command is an example: run it in the folder with {package}'s source.",
+            package=found.name,
+        )
+        programs = self._programs.install(compiler=compiler, headers=headers)
         return Fix(
             text=in_turn([text, example]) if command else text,
-            commands=(command,) if command else (),
+            commands=(*programs, command) if command else (),
             verify=self._python.verify(),
         )
 
@@ -121,10 +140,11 @@ class ExtensionFixes(Derived):
         if "source" not in self._on_pypi(package):
             from_source = say("Or compile it from its source against this torch.")
             return Fix(text=in_turn((release, from_source)), verify=verify)
-        if self._tools.compiles_cuda() is False:
+        if lacking := self._tools.lacking_for_cuda():
             no_tools = say(
                 "Compiling it against this torch needs a CUDA toolkit and a C++ compiler; this "
-                "machine lacks at least one of them."
+                "machine lacks {lacking}.",
+                lacking=lacking,
             )
             return Fix(text=in_turn((release, no_tools)), verify=verify)
         compiling = say(
@@ -190,7 +210,7 @@ class ExtensionFixes(Derived):
         published = self._published(name, version, capabilities)
         if published is not None:
             return (published,)
-        if self._tools.compiles_cuda() is False:
+        if self._tools.lacking_for_cuda():
             return (self._newer(name, wanted), self._compiled_or_not(wanted))
         build = Fix(
             text=say(
@@ -424,14 +444,17 @@ class ExtensionFixes(Derived):
         """
         if self._on_pypi(package) != ("source",):
             return None
-        if self._tools.compiles_cuda() is False:
+        if lacking := self._tools.lacking_for_cuda():
+            row = self._known.known(package)
             return Fix(
                 text=say(
                     "Install a wheel of {package} that its project built for torch {torch}, if "
-                    "its releases have one; compiling its source takes a CUDA toolkit and a C++ "
-                    "compiler, and this machine lacks at least one of them.",
+                    "there is one at {page}; compiling its source takes a CUDA toolkit and a C++ "
+                    "compiler, and this machine lacks {lacking}.",
                     package=package,
                     torch=torch,
+                    page=f"https://github.com/{row.repository if row else package}/releases",
+                    lacking=lacking,
                 ),
                 verify=self._python.verify(),
             )

@@ -71,6 +71,10 @@ CONVERTS = say(
     "This ends everything that runs in the distribution, and the conversion can take a long time: "
     "save your work first."
 )
+OTHERS_END_THEIRS = say(
+    "The first command shows the owner. If that is somebody else, ask them to end it: your kill is "
+    "refused."
+)
 STOPS_OTHERS = say("This interrupts everyone who uses this machine. Ask them first.")
 RESTART_STOPS_OTHERS = say("The restart interrupts everyone who uses this machine. Ask them first.")
 ENDS_CONTAINER = say(
@@ -90,8 +94,8 @@ DRAIN_EITHER = say(
 )
 _DRAIN = {"slurm": DRAIN_SLURM, "kubernetes": DRAIN_KUBERNETES, "either": DRAIN_EITHER}
 COLLECT_FIRST = say(
-    "First of all collect the driver's bug report for NVIDIA: after a reset or restart its data is "
-    "gone."
+    "Before the reset or restart, collect the driver's bug report for NVIDIA: what it would "
+    "contain is lost afterwards."
 )
 AS_ADMINISTRATOR = say("Run this in a terminal that was started as administrator.")
 _TWO_SHELLS = say("Commands with $env: or Env: are for PowerShell, those with set for cmd.")
@@ -185,7 +189,9 @@ class Interruption(Derived):
     def _cautions(self, fix: Fix) -> tuple[str, ...]:
         interrupting = [command for command in fix.commands if class_of(command) == "interrupts"]
         if interrupting and all(command.startswith("kill ") for command in interrupting):
-            return (ENDS_PROCESS,) if fix.commands[0].startswith("ps ") else ()
+            if not fix.commands[0].startswith("ps "):
+                return ()
+            return (OTHERS_END_THEIRS if self._system.is_root is False else ENDS_PROCESS,)
         if any("--set-version" in command for command in interrupting):
             return (CONVERTS,)
         if fix.restart == "wsl" or any(command.startswith("wsl") for command in interrupting):

@@ -10,7 +10,7 @@ from gpucheck.advice.driver_packages import UBUNTU
 from gpucheck.derived import Derived
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts.claims import Confidence, Fix, and_then
-from gpucheck.facts.driver import Driver
+from gpucheck.facts.driver import Driver, KernelLog
 from gpucheck.facts.system import Container, System
 from gpucheck.language import in_series, in_turn, say
 
@@ -61,11 +61,13 @@ class ModuleFixes(Derived):
     def __init__(
         self,
         driver: Driver,
+        log: KernelLog,
         system: System,
         container: Container,
         around: Surroundings,
     ) -> None:
         self._driver = driver
+        self._log = log
         self._system = system
         self._container = container
         self._around = around
@@ -280,7 +282,11 @@ class ModuleFixes(Derived):
             why=say(
                 "Secure Boot is on and rejects modules that are not signed with an enrolled key"
             ),
-            facts=("driver.secure_boot", "driver.module_files"),
+            facts=(
+                *(("kernel_log.rejected_modules",) if self._log.rejected_modules else ()),
+                "driver.secure_boot",
+                "driver.module_files",
+            ),
             fixes=(
                 Fix(
                     text=say(

@@ -85,8 +85,9 @@ class Offer(Struct, frozen=True, kw_only=True):
     the list of its GPU code is not fully confirmed, ``note`` says why. ``announced`` false: PyTorch
     published it without naming it in its release plan. ``channel`` is who publishes it.
     ``index`` or ``wheel``: it was made for boards, and only this index has it or this address is
-    its own; it needs the libraries ``lacking``, which the boards lack, and the packages
-    ``requires``, which pip would choose too new. ``driver`` is the oldest that its maker names, ""
+    its own; ``wheel_name`` is the name to save it under if the address does not end in it. It needs
+    the libraries ``lacking``, which the boards lack. ``requires`` are packages that pip or conda
+    would choose too new. ``driver`` is the oldest that its maker names, ""
     where that of its CUDA counts.
     """
 
@@ -103,6 +104,7 @@ class Offer(Struct, frozen=True, kw_only=True):
     experimental: bool = False
     index: str = ""
     wheel: str = ""
+    wheel_name: str = ""
     lacking: tuple[str, ...] = ()
     requires: tuple[str, ...] = ()
     driver: str = ""
@@ -405,6 +407,7 @@ def _board_offer(row: JetsonWheelRow) -> Offer:
         is_default=False,
         index=row.index or "",
         wheel=row.wheel or "",
+        wheel_name=row.wheel_name or "",
         lacking=row.lacking,
         requires=tuple(f"{project}{need}" for project, need in row.requires.items()),
     )

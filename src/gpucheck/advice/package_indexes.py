@@ -187,6 +187,7 @@ class CondaOffers(Offers):
                     torch=release, build=row.build, cuda=row.cuda, platform=self.platform,
                     is_default=False, glibc=row.glibc, confirmed=row.confirmed, note=row.note,
                     channel=CHANNEL,
+                    requires=tuple(f"{name}{need}" for name, need in row.requires.items()),
                 )  # fmt: skip
                 yield offer, row
 
@@ -208,4 +209,4 @@ def conda_install(
     words += ["--force-reinstall"] if again else []
     words += ["-c", offer.channel, f"pytorch-{'gpu' if offer.cuda else 'cpu'}={offer.torch}"]
     words += [f"cuda-version={offer.cuda}"] if offer.cuda else []
-    return [*words, *companions]
+    return [*words, *offer.requires, *companions]

@@ -1,5 +1,6 @@
 """pip's arguments that install a build of torch with what belongs to it, and what is uncertain."""
 
+import shlex
 from collections.abc import Collection
 
 from gpucheck.advice.companions import Companion
@@ -33,7 +34,7 @@ def requirement(
     """
     packages = [other.requirement() for other in others if not other.from_source]
     if offer.wheel:  # PyPI's torchvision and torchaudio would replace it by their own torch
-        return ["install", *offer.requires, offer.wheel, *packages]
+        return ["install", *offer.requires, offer.wheel_name or offer.wheel, *packages]
     companions = tables.get(TorchCompanions)
     by_build = names_its_build(offer.torch) and not offer.is_default
     words = [f"torch=={offer.torch}" + (f"+{offer.build}" if by_build else "")]
@@ -58,6 +59,16 @@ def requirement(
         words[0] += f"+{offer.build}"
         return ["install", *words, "--extra-index-url", index, *links]
     return ["install", *words, "--index-url", index, *links]
+
+
+def download(offer: Offer) -> tuple[str, ...]:
+    """Return the command that saves a wheel under its name, where pip cannot tell it by itself.
+
+    pip reads release, Python and platform from the end of an address. NVIDIA's list has wget too.
+    """
+    if not offer.wheel_name:
+        return ()
+    return (shlex.join(["wget", "-O", offer.wheel_name, offer.wheel]),)
 
 
 def companion_doubts(offer: Offer, wanted: Collection[str], tables: Tables) -> list[str]:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gpucheck.advice.exclusions import lacking, usual_range
 from gpucheck.advice.offers import CHANNEL
 from gpucheck.advice.package_indexes import PackageIndexes, names_its_build
-from gpucheck.advice.pip_requirement import companion_doubts, requirement
+from gpucheck.advice.pip_requirement import companion_doubts, download, requirement
 from gpucheck.advice.recommender import Offer, Recommendation, Recommender, Situation
 from gpucheck.advice.situations import MachineFacts, left_aside
 from gpucheck.advice.target_python import Python
@@ -85,11 +85,11 @@ class TorchFixes(Derived):
         """Return the fix that replaces torch by a build that fits every GPU and the driver.
 
         None if no build is known to fit. If no wheel has code for the GPUs, it is conda-forge's
-        build in a new environment; if only those for another Python have it, an environment with
-        this Python.
+        build in a new environment, if it is not older than the installed one; if only those for
+        another Python have it, an environment with this Python.
         """
         found = self._recommended()
-        if found is not None and found.elsewhere is not None and not self._is_of_ngc():
+        if found is not None and found.elsewhere is not None and self._may_move(found.elsewhere):
             return self._python.new_conda_environment(
                 in_turn((found.reasons[0], make_by_conda(found.elsewhere))), found.elsewhere
             )
@@ -103,10 +103,22 @@ class TorchFixes(Derived):
         text = in_turn((_install(what, why), *more, *self._mirror_sentences(found.best)))
         return self._installing(text, found.best)
 
+    def _may_move(self, there: Offer) -> bool:
+        """Whether a build of conda-forge may replace this environment: nobody is sent back years.
+
+        A desktop's GT 710 beside a PyTorch for the CPU is no fault because of a build of 2023.
+        """
+        mine, other = released(self._torch.version), released(there.torch)
+        return not self._is_of_ngc() and (mine is None or other is None or other >= mine)
+
     def _installing(self, text: str, offer: Offer) -> Fix:
         """Return the fix that installs a build with the program that its channel is for."""
         if offer.channel != "pip":
             return self._python.install_by_conda(text, offer)
+        fix = self._by_pip(text, offer)
+        return replace(fix, commands=(*download(offer), *fix.commands))
+
+    def _by_pip(self, text: str, offer: Offer) -> Fix:
         words = self._requirement(offer)
         if self._facts.python() is not None or not self._python.may_keep(offer.build):
             return self._python.install(text, words, build=offer.build)
@@ -300,7 +312,10 @@ class TorchFixes(Derived):
                 f"gpucheck recommend --python {inside}",
             )
         else:
-            commands = self._python.new_environment(self._requirement(best, elsewhere=True))
+            commands = (
+                *download(best),
+                *self._python.new_environment(self._requirement(best, elsewhere=True)),
+            )
             mirror = self._mirror_sentences(best, elsewhere=True)
             if self._packages.find("numpy"):
                 commands += (self._python.install_there("install", self._numpy_for(best)),)

@@ -14,7 +14,7 @@ from gpucheck.facts.libraries import Compiler, Extension, Extensions, Toolkits
 from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.system import Environment, System
 from gpucheck.facts.torch import Interpreter, TorchBuild
-from gpucheck.language import say
+from gpucheck.language import listed, say
 from gpucheck.tables.compilers import Compiler as Kind
 from gpucheck.tables.compilers import CubinRules, Runs, ToolkitTargets
 from gpucheck.tables.gpus import GpuArchitectures
@@ -62,17 +62,29 @@ class BuildTools(Derived):
                     return self._of(at, compiler)
         return None
 
-    def compiles_cuda(self) -> bool | None:
-        """Whether nvcc and a host compiler are here; None if that is unknown."""
+    def lacks_compiler(self) -> bool:
+        """Whether there is certainly no C++ compiler."""
+        return self._toolkits.compilers == []
+
+    def lacks_headers(self) -> bool:
+        """Whether there is certainly no Python.h."""
+        return self._toolkits.python_headers is False
+
+    def lacks_toolkit(self) -> bool:
+        """Whether there is certainly no nvcc."""
         found = self._toolkits
-        if found.selected == "" or found.compilers == []:
-            return False
-        chosen = next(
-            (toolkit for toolkit in found.toolkits or () if toolkit.path == found.selected), None
+        return found.selected == "" or any(
+            toolkit.path == found.selected and toolkit.has_nvcc is False
+            for toolkit in found.toolkits or ()
         )
-        if chosen is None or found.compilers is None:
-            return None
-        return chosen.has_nvcc
+
+    def lacking_for_cuda(self) -> str:
+        """Return what compiling code for GPUs needs and this machine lacks; "" if nothing known."""
+        lacking = (
+            *((say("a CUDA toolkit"),) if self.lacks_toolkit() else ()),
+            *((say("a C++ compiler"),) if self.lacks_compiler() else ()),
+        )
+        return listed(lacking)
 
     def _of(self, at: int, compiler: Compiler) -> TakenCompiler:
         fact = f"toolkits.compilers.{at}.version"

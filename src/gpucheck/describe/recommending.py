@@ -24,7 +24,7 @@ from gpucheck.describe.recommend_options import (
     with_lock,
 )
 from gpucheck.interface.errors import UsageError, words_of
-from gpucheck.language import in_series, in_turn, say
+from gpucheck.language import in_series, say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.advice import Python
@@ -93,9 +93,7 @@ class Recommending:
         answer, missing = self._answer(situation, missing)
         yours = "" if self._describes_another() else self._yours(situation, answer, snapshot)
         if answer.best is None and self._board is not None:
-            note, is_listed = _wheels_for(self._board, self._tables)
-            self._notes.append(note)
-            answer = replace(answer, unseen=answer.unseen or is_listed)
+            self._notes.append(_wheels_for(self._board, self._tables))
         if answer.best is None or missing:
             target = self._target(snapshot)
             choices = tuple(
@@ -153,6 +151,7 @@ class Recommending:
     def _commands(self, offer: "Offer", target: "Snapshot") -> tuple[tuple[str, ...], str]:
         """Return the commands that install an offer, and the one that verifies it."""
         from gpucheck.advice import Python  # noqa: PLC0415
+        from gpucheck.advice.pip_requirement import download  # noqa: PLC0415
         from gpucheck.engine import supply  # noqa: PLC0415
         from gpucheck.facts.torch import Interpreter, TorchBuild  # noqa: PLC0415
         from gpucheck.tables.versions import released  # noqa: PLC0415
@@ -180,6 +179,7 @@ class Recommending:
         if self._wish.tool == "uv":
             verify = "" if python.is_closed() else verify
             commands = _uv_commands(arguments, python, executable, offer.build)
+        commands = (*download(offer), *commands)
         return (*commands, *self._compiled(offer, python), *self._rest(python)), verify
 
     def _by_conda(self, offer: "Offer", python: "Python") -> tuple[tuple[str, ...], str]:
@@ -464,30 +464,23 @@ def _fits(build: "Offer", *, newest: bool, wrong: Sequence[str]) -> str:
     return say("Your build fits: {build}. Nothing needs to be installed.", build=what)
 
 
-_LIST_OF_NVIDIA = "https://forums.developer.nvidia.com/t/72048"
-"""The list of wheels for JetPack 4 to 6; each has an address of its own."""
-
-
-def _wheels_for(board: "JetpackRow", tables: "Tables") -> tuple[str, bool]:
-    """Return which PyTorch was made for a JetPack, and whether only NVIDIA's list has a wheel."""
+def _wheels_for(board: "JetpackRow", tables: "Tables") -> str:
+    """Return which PyTorch was made for a JetPack."""
     from gpucheck.tables.gpus import JetsonWheels  # noqa: PLC0415
 
     wheels = tables.get(JetsonWheels).for_l4t(board.l4t)
     if not wheels:
         return say(
             "The tables know no PyTorch that was made for JetPack {jetpack}.", jetpack=board.jetpack
-        ), False
+        )
     made = [
         say("{torch} (Python {python})", torch=row.torch, python=row.python)
         if row.python
         else row.torch
         for row in wheels
     ]
-    found = say(
+    return say(
         "For JetPack {jetpack} NVIDIA made torch {releases}.",
         jetpack=board.jetpack,
         releases=in_series(made),
     )
-    if any(row.wheel or row.index for row in wheels):
-        return found, False
-    return in_turn((found, say("NVIDIA's list has them: {page}.", page=_LIST_OF_NVIDIA))), True

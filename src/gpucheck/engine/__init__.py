@@ -10,6 +10,7 @@ from gpucheck.engine.ask import CheckResult, ask_each, sections_behind, supply
 from gpucheck.engine.diagnosis import Diagnosis, combine, diagnose
 from gpucheck.engine.gpu_words import GpuVerdict, worst
 from gpucheck.engine.report import (
+    DRIVER_SERVES,
     FailOn,
     OpenQuestion,
     Report,
@@ -23,6 +24,7 @@ from gpucheck.engine.report import (
 )
 
 __all__ = [
+    "DRIVER_SERVES",
     "CheckResult",
     "Diagnosis",
     "FailOn",

@@ -27,6 +27,8 @@ from gpucheck.tables import Tables
 
 # The decisive questions: while one of them is open, nothing may be called healthy.
 
+DRIVER_SERVES = say("Does a working driver serve the GPU?")
+
 _Question = tuple[str, Callable[[Snapshot, Tables], object]]
 """A question, and what raises UnknownFactError as long as it is open."""
 
@@ -67,7 +69,7 @@ def questions_about_gpus(snapshot: Snapshot, tables: Tables) -> tuple[OpenQuesti
 def _about_gpus() -> tuple[_Question, ...]:
     return (
         (say("Is there an NVIDIA GPU?"), _gpu_present),
-        (say("Does a working driver serve the GPU?"), _driver_serves),
+        (DRIVER_SERVES, _driver_serves),
     )
 
 

@@ -341,6 +341,8 @@ class KernelLog(Section, frozen=True, kw_only=True):
     """PCI addresses of GPUs that have fallen off the bus according to the log."""
     nvrm: list[str] | None = None
     """Other lines of the driver (``NVRM:``), newest last, 50 at most."""
+    rejected_modules: list[str] | None = None
+    """Lines that refuse a module for its signature; they do not name it. Each once."""
     oom_kills: list[OomKill] | None = None
     lost_links: list[LostLink] | None = None
     """The newest 50. What is plugged in nowhere is among them; it is no fault by itself."""

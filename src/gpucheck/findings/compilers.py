@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from gpucheck.advice import Python
+from gpucheck.advice.compilers import CompilerPrograms
 from gpucheck.derived import Derived, Gpus
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import UnknownFactError, known
@@ -145,20 +146,10 @@ Visual Studio and work in their command prompt.
 )
 
 _FOR_CPP = frozenset(("g++", "c++", "clang++"))
-_COMPILERS = {
-    "apt": ("gcc", "g++"),
-    "dnf": ("gcc", "gcc-c++"),
-    "yum": ("gcc", "gcc-c++"),
-    "zypper": ("gcc", "gcc-c++"),
-    "pacman": ("gcc",),
-    "apk": ("gcc", "g++", "musl-dev"),
-}
-_HEADERS = {"dnf": "python3-devel", "yum": "python3-devel", "zypper": "python3-devel",
-            "apk": "python3-dev"}  # fmt: skip
 
 
 @COMPILER_MISSING.check
-def check_compiler_missing(  # what a self-test met, else all that the files say
+def check_compiler_missing(  # noqa: PLR0913, PLR0917  # what a self-test met, else all that the files say
     says: SelfTestSays,
     compiling: Compiling,
     toolkits: Toolkits,
@@ -166,12 +157,13 @@ def check_compiler_missing(  # what a self-test met, else all that the files say
     interpreter: Interpreter,
     system: System,
     around: Surroundings,
+    programs: CompilerPrograms,
     python: Python,
 ) -> Judgement:
     """Report what a self-test lacked; else look for a compiler and Python.h where needed."""
     met = says.failed_with("compiler-missing")
     if met:
-        return _met(*met[0], around, system, interpreter)
+        return _met(*met[0], programs)
     why = compiling.c_code()
     if why is None:
         return NotApplicable(NOTHING)
@@ -184,19 +176,19 @@ def check_compiler_missing(  # what a self-test met, else all that the files say
         return Fine(say("CC or CXX names the compiler"))
     if not compilers:
         words = say("{why}, but there is no C compiler on PATH", why=why.words)
-        return _hit(words, "toolkits.compilers", why, _compiler(around, system))
+        return _hit(words, "toolkits.compilers", why, programs.compiler())
     # A described machine names compilers without their paths: gcc stands for both languages.
     is_here = any(compiler.path for compiler in compilers)
     if why.asked and is_here and not any(compiler.command in _FOR_CPP for compiler in compilers):
         words = say("{why}, and PATH has a C compiler, but no C++ compiler", why=why.words)
-        return _hit(words, "toolkits.compilers", why, _compiler(around, system))
+        return _hit(words, "toolkits.compilers", why, programs.compiler())
     if toolkits.python_headers is False:
         words = say(
             "{why}, but Python.h of Python {version} is missing",
             why=why.words,
             version=interpreter.version,
         )
-        return _hit(words, "toolkits.python_headers", why, _headers(around, system, interpreter))
+        return _hit(words, "toolkits.python_headers", why, programs.headers())
     if why.asked and toolkits.setuptools is False:
         return _without_setuptools(python)
     return Fine(say("a compiler is available"))
@@ -249,12 +241,10 @@ def _without_setuptools(python: Python) -> Hit:
     )
 
 
-def _met(
-    path: str, test: SelfTest, around: Surroundings, system: System, interpreter: Interpreter
-) -> Hit:
+def _met(path: str, test: SelfTest, programs: CompilerPrograms) -> Hit:
     wanted = test.data.get("wanted")
     lacks_headers = wanted == "Python.h"
-    fix = _headers(around, system, interpreter) if lacks_headers else _compiler(around, system)
+    fix = programs.headers() if lacks_headers else programs.compiler()
     return Hit(
         headline=say(
             "The self-test {name} could not compile on {place}: {wanted} is missing",
@@ -264,45 +254,6 @@ def _met(
         ),
         evidence=(f"{path}.detail", f"{path}.data"),
         fixes=(msgspec.structs.replace(fix, verify=repeated(test)),),
-    )
-
-
-def _compiler(around: Surroundings, system: System) -> Fix:
-    names = _COMPILERS.get(system.package_manager or "", ())
-    if system.os == "macos":
-        return Fix(
-            text=say("Install Apple's command line tools."), commands=("xcode-select --install",)
-        )
-    if system.os == "windows":
-        return Fix(
-            text=say(
-                'Install the Build Tools for Visual Studio with the workload "Desktop development '
-                'with C++", and repeat this in the "x64 Native Tools Command Prompt", which puts '
-                "cl on PATH."
-            )
-        )
-    return Fix(
-        text=say("Install gcc and g++."),
-        commands=around.install_packages(*names) if names else (),
-    )
-
-
-def _headers(around: Surroundings, system: System, interpreter: Interpreter) -> Fix:
-    """Return the fix for the system's Python; other Pythons come with their headers."""
-    short = ".".join((interpreter.version or "").split(".")[:2])
-    if interpreter.base_prefix != "/usr":
-        return Fix(
-            text=say(
-                "Use a Python {short} that comes with its headers, such as one from uv, conda or "
-                "python.org: this one has none.",
-                short=short,
-            )
-        )
-    names = {"apt": f"python{short}-dev", **_HEADERS}
-    name = names.get(system.package_manager or "")
-    return Fix(
-        text=say("Install the headers of Python {short}.", short=short),
-        commands=around.install_packages(name) if name else (),
     )
 
 

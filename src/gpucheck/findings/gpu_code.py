@@ -16,7 +16,7 @@ from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.no_kernel_image import NoKernelImage
 from gpucheck.language import Sentence, in_series, in_turn, listed, say
-from gpucheck.tables.compilers import CubinRules, Runs
+from gpucheck.tables.compilers import CubinRules, Runs, ToolkitTargets
 from gpucheck.tables.gpus import GpuArchitectures
 from gpucheck.tables.versions import at_least, numbers, parse
 
@@ -239,7 +239,7 @@ _SMALL = 4 * 1024**3  # chosen: a card with no more probably only drives the scr
 
 
 @GPU_TOO_OLD_FOR_TORCH.check
-def check_gpu_too_old_for_torch(  # torch, the GPUs and the ways out
+def check_gpu_too_old_for_torch(  # noqa: PLR0913, PLR0917  # torch, the GPUs and the ways out
     torch: TorchBuild,
     board: Board,
     code: TorchCode,
@@ -248,6 +248,7 @@ def check_gpu_too_old_for_torch(  # torch, the GPUs and the ways out
     nvml: Nvml,
     request: Request,
     no_image: NoKernelImage,
+    targets: ToolkitTargets,
 ) -> Judgement:
     """Look for a visible GPU that torch's code, or cuDNN, no longer supports."""
     if reason := code.nothing_to_judge():
@@ -262,7 +263,7 @@ def check_gpu_too_old_for_torch(  # torch, the GPUs and the ways out
         return NotApplicable(say("this is a Jetson, whose build torch-rocm-or-other-build judges"))
     never_had = bool(old) and all(code.left_out(gpu) for gpu in old)
     fix = reinstall.install(_has_code(old or without_cudnn, never_had=never_had))
-    fix = fix or reinstall.search(_elsewhere(old or without_cudnn, reinstall))
+    fix = fix or reinstall.search(_elsewhere(old or without_cudnn, reinstall, targets))
     works = [judged_gpu.gpu for judged_gpu in judged if judged_gpu.trouble == ""]
     others = hide.fix(works)
     spare = works and all(_is_for_the_screen(gpu, nvml) for gpu in old)
@@ -314,10 +315,17 @@ def _is_for_the_screen(gpu: Gpu, nvml: Nvml) -> bool:
     return bool(sizes) and all(size is not None and size <= _SMALL for size in sizes)
 
 
-def _elsewhere(gpus: list[Gpu], reinstall: TorchFixes) -> str:
+def _elsewhere(gpus: list[Gpu], reinstall: TorchFixes, targets: ToolkitTargets) -> str:
     """Return what to do where no build is known to fit."""
     if reinstall.has_no_build(gpus):
-        return say("Run on a newer GPU, or compile PyTorch from source for this one.")
+        last = targets.last_for([gpu.compute_capability or "" for gpu in gpus])
+        if not last:
+            return say("Run on a newer GPU, or compile PyTorch from source for this one.")
+        return say(
+            "Run on a newer GPU, or compile PyTorch from source for this one, with CUDA {cuda} or "
+            "older and a cuDNN of that time.",
+            cuda=last,
+        )
     return say(
         "Look for an older release with code for {gpus} at {page}: gpucheck knows no build that "
         "fits every visible GPU and this driver.",

@@ -267,7 +267,7 @@ def _has_none(at: int, nvml: Nvml) -> bool:
 
 # Of row remapping alone: docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt, Error Recovery and
 # Response Flags.
-_MAY_WORK = say("Until then it may take new work, says NVIDIA's documentation.")
+_MAY_WORK = say("Until the reset, this GPU can still take new work, says NVIDIA's documentation.")
 
 
 def _reset(indices: list[int], system: System, container: Container, *, is_of_rows: bool) -> Fix:

@@ -123,16 +123,15 @@ def check_no_nvidia_gpu(  # noqa: PLR0913, PLR0917  # the request, the bus, the 
         commands=("gpucheck --gpus 0",),
         verify="gpucheck --gpus 0",
     )
+    on_cpu = (or_else(cpu_build),) if cpu_build else ()
+    # Hosts that only submit jobs run Linux.
+    others = (*on_cpu, only_builds) if system.os == "windows" else (only_builds, *on_cpu)
     return Hit(
         headline=say(
             "PyTorch {version} is a CUDA build, but {none}", version=torch.version, none=none
         ),
         evidence=("torch.built_for", *evidence),
-        fixes=(
-            _and_its_build(_find_one(pci, system), pci, code, products),
-            only_builds,
-            *((or_else(cpu_build),) if cpu_build else ()),
-        ),
+        fixes=(_and_its_build(_find_one(pci, system), pci, code, products), *others),
         confidence=confidence,
     )
 
@@ -213,7 +212,7 @@ def _and_its_build(find: Fix, pci: Pci, code: TorchCode, products: GpuProducts) 
     if not cuda:
         return find
     also = say(
-        "For {gpu}, install the build for CUDA {cuda}, too: this PyTorch has no code for it.",
+        "{gpu} also needs the build for CUDA {cuda} instead of this one, which has no code for it.",
         gpu=former,
         cuda=cuda,
     )
@@ -247,10 +246,12 @@ def _find_one(pci: Pci, system: System) -> Fix:
             )
         return Fix(
             text=say(
-                "If {gpus} is still in this machine, plug it in, or switch it on. If not, run on a "
-                "machine with an NVIDIA GPU.",
+                "If {gpus} is still in this machine, enable it in Device Manager; if it is not "
+                "listed there, switch the machine off, and reseat the card and its power cables. "
+                "If it is gone, run on a machine with an NVIDIA GPU.",
                 gpus=gpus,
-            )
+            ),
+            restart="machine",
         )
     text: str = say("Run on a machine with an NVIDIA GPU.")
     if system.virtualization:

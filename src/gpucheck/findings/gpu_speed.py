@@ -440,11 +440,12 @@ def _hit(gpus: list[PciGpu], degraded: list[int], system: System) -> Hit:
         fixes=(
             Fix(
                 text=say(
-                    "Read the lanes again while the GPU works: an idle GPU may use fewer. "
-                    "If they stay at {used}, switch the machine off and reseat the card. Then "
-                    "check the riser and the power cables, try another slot, and check the slot's "
-                    "settings in the BIOS.",
+                    "While the GPU is busy, read the lanes again (an idle GPU may use fewer): "
+                    "{widest} is right. If they stay at {used}, switch the machine off and reseat "
+                    "the card. Then check the riser and the power cables, try another slot, and "
+                    "check the slot's settings in the BIOS.",
                     used=first.link_width,
+                    widest=widest,
                 )
                 if not virtual
                 else say(

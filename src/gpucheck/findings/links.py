@@ -206,13 +206,13 @@ def _fixes(
 def _install(system: System, release: str | None) -> Fix:
     if not release:
         text = say(
-            "Install the Fabric Manager in exactly the driver's release. NVIDIA's guide: {guide}",
+            "Install exactly the driver's release of the Fabric Manager. NVIDIA's guide: {guide}",
             guide=_GUIDE,
         )
         return Fix(text=text, commands=_INSTALLED)
     text = say(
-        "Install the Fabric Manager in release {release}, which is exactly the driver's. NVIDIA's "
-        "guide: {guide}",
+        "Install release {release} of the Fabric Manager: it must be exactly the driver's. "
+        "NVIDIA's guide: {guide}",
         release=release,
         guide=_GUIDE,
     )

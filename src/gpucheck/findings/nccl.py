@@ -198,8 +198,8 @@ def _nccl_p2p_broken_hit(passing: list[PassedWithout], cause: Fix) -> Hit:
 
 
 _AROUND = say(
-    "Work around it, here and in your job script: switch peer-to-peer off for NCCL, which then is "
-    "slower. The other fix (gpucheck -v) looks for the cause."
+    "Work around it: in this shell and in your job script, switch peer-to-peer off for NCCL, which "
+    "is slower without it. The other fix (gpucheck -v) looks for the cause."
 )
 
 

@@ -257,7 +257,7 @@ def check_newer_than_tables(
         facts = dict.fromkeys(fact for _, facts in news for fact in facts)
         return Hit(
             headline=say(
-                "Newer than gpucheck's tables {version}, which have no facts about {names}",
+                "gpucheck's tables {version} have no facts yet about {names}",
                 version=tables.version,
                 names=in_series([name for name, _ in news]),
             ),

@@ -49,6 +49,8 @@ _LINK_OF_NETWORK = (
     r"(?P<interface>[A-Za-z0-9._-]{1,15}): (?:[a-z0-9_]{1,16}: (?P=interface) )?(?:NIC )?"
     r"[Ll]ink (?:is )?(?P<state>[Uu]p|[Dd]own)\b"
 )
+# Linux, kernel/module/signing.c, module_sig_check(); it does not name the module.
+_REJECTED = r"\bLoading of (?:unsigned )?module (?:with [a-z ]{1,30} )?is rejected"
 _OFF_BUS = "fallen off the bus"
 _OFF_BUS_XID = 79  # the GPU has fallen off the bus
 # With -o short-monotonic, as the probe asks for it.
@@ -200,6 +202,11 @@ def parse_link(text: str) -> tuple[str, bool] | None:
 def speaks_of_driver(text: str) -> bool:
     """Whether the message comes from NVIDIA's driver."""
     return "NVRM:" in text or ("SXid" in text and "nvidia-nvswitch" in text)
+
+
+def rejects_module(text: str) -> bool:
+    """Whether the kernel says that it refused a module for its signature."""
+    return "is rejected" in text and re.search(_REJECTED, text) is not None
 
 
 def fallen_off_bus(texts: list[str]) -> list[str]:

@@ -136,6 +136,7 @@ _PHRASES: dict[str, Sentence] = {
     "interpreter.glibc": say("glibc is {value}"),
     "kernel_log.fallen_off_bus": say("the kernel's log names {value}"),
     "kernel_log.nvrm": say("the kernel's log says {value}"),
+    "kernel_log.rejected_modules": say('the kernel log says "{value}"'),
     "limits.memlock_bytes": say("the limit of locked memory is {value}"),
     "loading.libraries.version": say("the loader takes {value}"),
     "nvidia_smi.message": say('nvidia-smi says "{value}"'),

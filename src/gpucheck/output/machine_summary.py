@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from gpucheck.engine import Report
+from gpucheck.engine import DRIVER_SERVES, Report
 from gpucheck.facts import Facts
 from gpucheck.facts.driver import CudaDriver, Driver, NvidiaSmi, Nvml, NvmlGpu
 from gpucheck.facts.libraries import CudaLibraries, CudaLibrary, Toolkits
@@ -80,6 +80,8 @@ def areas(report: Report) -> list[Area]:
         _system(snapshot),
     ]
     placed = [(finding, _area_of(finding, snapshot)) for finding in report.standing]
+    if any(asked.question == DRIVER_SERVES for asked in report.open_questions):
+        plain[1] = msgspec.structs.replace(plain[1], status="unknown")
     return [
         _judged(area, [finding for finding, name in placed if name == area.name]) for area in plain
     ]

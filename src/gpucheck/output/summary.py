@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gpucheck._about import VERSION
 from gpucheck.derived.gpus import is_passed_on
-from gpucheck.engine import Report
+from gpucheck.engine import DRIVER_SERVES, Report
 from gpucheck.engine.report import trailer
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.driver import CudaDriver, NvidiaSmi, Nvml
@@ -35,7 +35,7 @@ _FROM_CUDA = (0, 802, 803, 804)
 """The same of ``cuInit``: fabric not ready, another release, cuda-compat refused."""
 _WHAT_IS_OPEN = {
     "Is there an NVIDIA GPU?": say("whether there is an NVIDIA GPU"),
-    "Does a working driver serve the GPU?": say("whether a working driver serves the GPU"),
+    DRIVER_SERVES: say("whether a working driver serves the GPU"),
     "Which PyTorch build does the target interpreter have?": say(
         "which PyTorch build the target Python has"
     ),
@@ -412,7 +412,7 @@ def _healthy_without_gpu(torch: str, built_for: str, system: System, *, has_amd:
     if built_for == "cpu":
         return say(
             "No NVIDIA GPU is seen here (one that is switched off is not seen, either); {torch} is "
-            "a CPU build, which is right without one",
+            "a CPU build, which is right without a GPU",
             torch=torch,
         )
     return say("No NVIDIA GPU here, and nothing is wrong with {torch}.", torch=torch)

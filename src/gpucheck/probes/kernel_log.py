@@ -152,6 +152,7 @@ def collect(host: Host) -> KernelLog:
     nvrm: list[str] = []
     kills: dict[int, OomKill] = {}
     limits: dict[int, str] = {}
+    rejections: dict[str, None] = {}
     off_bus = messages.fallen_off_bus([record.text for record in log.value])
     for record in log.value:
         if xid := messages.parse_xid(record.text):
@@ -160,6 +161,8 @@ def collect(host: Host) -> KernelLog:
             sxids.append(_of_switch(sxid, _ago(record, uptime), log.source))
         elif messages.speaks_of_driver(record.text):
             nvrm.append(messages.without_uuids(record.text))
+        elif messages.rejects_module(record.text):
+            rejections[record.text] = None
         elif limit := messages.parse_reached_limit(record.text):
             limits[limit[0]] = limit[1]
         elif kill := messages.parse_oom_kill(record.text):
@@ -172,6 +175,7 @@ def collect(host: Host) -> KernelLog:
         sxids=_newest_of_each(sxids, _same_sxid),
         fallen_off_bus=off_bus,
         nvrm=nvrm[-_MOST_NVRM:],
+        rejected_modules=list(rejections)[-_MOST_NVRM:],
         oom_kills=list(kills.values())[-_MOST_KILLS:],
         lost_links=_lost_links(log.value, uptime, log.source),
         sources={"*": log.source},

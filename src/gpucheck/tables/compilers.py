@@ -61,6 +61,13 @@ class ToolkitTargets(Table, frozen=True):
             return None
         return f"sm_{match[1]}" in targets
 
+    def last_for(self, capabilities: Sequence[str]) -> str:
+        """Return the last CUDA ("11.8") that compiles for all; "" if none or the newest does."""
+        wanted = {"sm_" + capability.replace(".", "") for capability in capabilities}
+        rows = sorted(self.rows, key=lambda row: numbers(row.cuda))
+        last = next((row for row in reversed(rows) if wanted <= {*row.targets}), rows[-1])
+        return "" if last.cuda == rows[-1].cuda else last.cuda
+
     def compiles_for(self, cuda: str, capability: str) -> bool | None:
         """Return whether nvcc has a target of its own for a compute capability such as "8.9"."""
         return self.accepts(cuda, "sm_" + capability.replace(".", ""))

@@ -467,8 +467,9 @@ class JetsonWheelRow(Row, frozen=True):
 
     `python` is missing if the source does not name it. A wheel that pip can install has the address
     of its `index` or of the `wheel` itself, its `cuda` and the compute capabilities that it has
-    code for. `lacking` are the libraries that it needs and that no JetPack brings, `requires` what
-    pip has to install with it.
+    code for. `wheel_name` is the name of the file if the address does not end in it: pip needs it.
+    `lacking` are the libraries that it needs and that no JetPack brings, `requires` what pip has to
+    install with it.
     """
 
     torch: VersionText
@@ -479,6 +480,7 @@ class JetsonWheelRow(Row, frozen=True):
     compute_capabilities: tuple[CapabilityText, ...] = ()
     index: Address | None = None
     wheel: Address | None = None
+    wheel_name: Words | None = None
     lacking: tuple[Library, ...] = ()
     requires: dict[Project, Requirement] = msgspec.field(default_factory=dict)
 

@@ -99,8 +99,8 @@ class BusBandwidthRow(Row, frozen=True):
 
     `products` are names as the driver reports them, which include the form factor. `links` is how
     many NVLinks of each GPU are active, 0 if only PCIe joins the GPUs. `size` is in bytes. `nvls`:
-    whether NVLink SHARP (NCCL's algorithm NVLS) was used. `threshold`: not a measured value, but
-    the limit below which an operator rejects nodes.
+    whether NVLink SHARP (NCCL's algorithm NVLS) was used; a `note` says where it was only allowed.
+    `threshold`: not a measured value, but the limit below which an operator rejects nodes.
     """
 
     products: tuple[Words, ...]

@@ -4,6 +4,8 @@ import re
 from functools import cached_property
 from typing import ClassVar, Literal
 
+import msgspec
+
 from gpucheck.tables.base import (
     Address,
     Build,
@@ -11,6 +13,7 @@ from gpucheck.tables.base import (
     Line,
     Platform,
     Project,
+    Requirement,
     Row,
     Specifier,
     Table,
@@ -368,10 +371,12 @@ class CondaBuildRow(BuildRow, frozen=True):
     """A build of a minor release (`torch`, such as 2.13), of which `releases` were seen.
 
     `build` is the beginning of conda's build string ("cuda129"), `glibc` the C library that the
-    recipe compiles for. `companions` are the packages of PyTorch that conda-forge has for it.
+    recipe compiles for. `companions` are the packages of PyTorch that conda-forge has for it,
+    `requires` what conda would choose too new for the GPUs that the build has code for.
     """
 
     companions: tuple[Project, ...] = ()
+    requires: dict[Project, Requirement] = msgspec.field(default_factory=dict)
 
 
 class CondaBuilds(Table, frozen=True):

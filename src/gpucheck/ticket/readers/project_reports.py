@@ -49,6 +49,12 @@ _BUILT = re.compile(r"PyTorch settings found: CUDA_VERSION=(\d{3})\b")
 _JSON = re.compile(r'"torch_version": "(\d\.\d{1,2}[\w.+]{0,24})"')
 _MOST_GPUS = 32  # chosen: above any machine
 _MEMORY = re.compile(r",? ?\d{3,7} ?Mi?B$")
+# People put more behind it: "GPU: RTX 5090, torch 2.5.1+cu124".
+_BEHIND_NAME = re.compile(
+    r"\s{0,4}[,;|/(\uff0c\uff1b\u3001\uff08]\s{0,4}(?:py)?(?:torch|driver|cuda|cudnn|python|v?ram|memory|os|"
+    r"ubuntu|windows|linux|wsl|cpu|\d{1,3} ?gi?b|\u9a71\u52a8|\u663e\u5b58|\u7cfb\u7edf)",
+    re.IGNORECASE,
+)
 
 
 def read(text: Text, machine: Machine) -> None:
@@ -71,6 +77,7 @@ def read(text: Text, machine: Machine) -> None:
 
 def _gpu_behind(text: Text, index: int, value: str, machine: Machine) -> None:
     """``GPU type: NVIDIA A100``, or Lightning's list below ``- GPU:``."""
+    value = _BEHIND_NAME.split(value, maxsplit=1)[0]
     if value:
         if not is_unknown(value) and value.lower() not in (
             "none",
