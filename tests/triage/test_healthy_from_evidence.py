@@ -69,7 +69,7 @@ loss 变 nan 了是不是显卡坏了
 加载模型要十分钟，正常吗？
 服务器上八张卡，有一张掉了
 Ollama uses the graphics card until my PC sleeps. After that it always falls back to the CPU.
-It says that xFormers wasn't build with CUDA support, whatever I install.
+It says that my wheel wasn't built with CUDA support, whatever I install.
 It was looking for Cuda but found CPU since the update of the web ui.
 两台机器的多机训练一直连接超时，单机没问题
 I have trouble installing MinkowskiEngine for CUDA, which version of the compiler does it need?

@@ -124,7 +124,8 @@ _CONTEXT = (
     "scalar type", "mat1", "state_dict", "not implemented for 'half'", ".cu:", "thread: [",
     "finished reduction", "process group", "mmcv", "huggingface", "device-plugin",
     "train.py", "nvlink", "received by pid", "batch_size", "num_workers", "train_steps",
-    "omp_num_threads", "caffe",
+    "omp_num_threads", "caffe", "exits with return code",
+    "runtimeerror: address already in use",
 )  # fmt: skip
 """A text without any of these may be about any program."""
 _MOST_OUTSIDE_CODE = 20  # chosen: lines with such words; one that is no source code is enough
@@ -146,6 +147,8 @@ _FAILURES = (
 )  # fmt: skip
 """A text with a wish and none of these does not complain about anything."""
 _INFORMS = "] NCCL INFO "
+_SPACED_COLON = " : "
+"""How people set a colon who type a message, in French always."""
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -309,6 +312,8 @@ def _matches(slug: str, message: Message, text: Text) -> list[Match]:
         line = text.lines[index]
         left -= len(line.text)
         match = pattern.search(line.text)
+        if match is None and _SPACED_COLON in line.text:
+            match = pattern.search(line.text.replace(_SPACED_COLON, ": "))
         if match is None or (not message.code and is_code(text, index)):
             continue
         if _INFORMS in line.text and not _may_inform(message):

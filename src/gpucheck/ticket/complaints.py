@@ -22,13 +22,16 @@ _MOST = 60
 _LONGEST, _MOST_CHARACTERS = 400, 64 * 1024
 """Characters of a sentence, and of all lines, that are looked at."""
 # Bounds such as {0,24} keep a search in a hostile line linear.
-_GPU = r"(?:\bgpus?\b|(?<=[^a-z])gpu|\bcuda\b|(?<=[^a-z])cuda|graphics card|显卡)"
+_GPU = (
+    r"(?:\bgpus?\b|(?<=[^a-z])gpu|\bcuda\b|(?<=[^a-z])cuda|(?:graphics|video) card"
+    r"|nvidia (?:card|device)|显卡)"
+)
 _NOT = (
     r"(?:\b(?:not?|neither|cannot|can.?t|unable|never|fail(?:s|ed)?|stop(?:s|ped)?"
     r"|(?:do(?:es)?|did|is|was|wo|could) ?n.?t)\b|不|没|无法|未)"
 )
 _SEEN = (
-    r"(?:detect|recogni|f(?:i|ou)nd|us(?:e|ed|ing)\b|utili[sz]|avail|see\b|seen|visible|invok"
+    r"(?:detect|recogni|f(?:i|ou)nd|us(?:e|ed|ing)\b|utili[sz]|avail|see\b|seen|visible|invok|run\b"
     r"|识别|检测|调用|认出|找|用|支持)"
 )
 _RANKS = r"(?:\bnodes?\b|\branks?\b|rendez ?-?vous|多机|多卡|节点)"
@@ -37,12 +40,15 @@ _OF_RANKS = (
     r"(?:nccl|_perf\b|all.?reduce|\bnodes?\b|\bhosts?\b|\branks?\b|\bgpus\b|\bcards\b|多机|多卡|节点).{0,40}?"
     r"(?:\bhangs?\b|\bhung\b|\bstuck\b|\bfreez|\bfroze|卡住|卡死|挂起)|_perf\b.{0,24}?\bfails?\b"
     rf"|{_RANKS}.{{0,40}}?{_TIMES_OUT}|{_TIMES_OUT}.{{0,40}}?{_RANKS}"
+    r"|(?:\bhangs?|\bhung|\bstuck|\bfreez\w{1,4})\b.{0,40}?"
+    r"(?:\bddp\b|\bdistributed\b|multi\w{0,4}[- ](?:gpu|node))"
 )
 # What is not seen and who does not see it, in either order, within 24 characters: farther apart
 # they belong to two clauses.
 _COMPLAINT = re.compile(
     rf"{_GPU}.{{0,24}}?{_NOT}.{{0,16}}?{_SEEN}"
     rf"|{_NOT}.{{0,16}}?(?:{_SEEN}.{{0,24}}?{_GPU}|{_GPU}.{{0,24}}?{_SEEN})"
+    rf"|{_NOT}.{{0,4}}?\bwork (?:on|with|for)\b.{{0,24}}?{_GPU}"
     r"|(?:识别|检测|找|调用|用)不[到了].{0,12}?(?:gpu|cuda|显卡)"
     r"|\bcpu instead\b|\b(?:only|instead)\b.{0,12}?\b(?:us(?:es?|ing)|on|of)\b.{0,12}?\b[cg]pu\b"
     r"|\b(?:switch(?:es|ed)?|f[ae]lls?|goes|revert(?:s|ed)?) (?:back )?(?:on)?to (?:the )?cpu\b"
@@ -54,7 +60,11 @@ _COMPLAINT = re.compile(
     r"|(?:只|默认).{0,8}?用.{0,4}?cpu|用.{0,4}?cpu.{0,4}?而不是"
     r"|(?:fail|error|cannot|can.?t|unable|(?<!no )problem|trouble|无法|失败).{0,24}?"
     r"(?:\binstall|安装)"
-    r"|(?:\binstall|安装).{0,24}?(?:fail|error|失败|报错)|装不上"
+    r"|(?:\binstall|安装).{0,24}?(?:fail|error|失败|报错)|装(?:不上|.{0,4}?失败)"
+    r"|\berrors? detected in the compilation of\b|\bnvcc(?:\.exe)?\W{1,3}failed with exit\b"
+    r"|\bfailed building wheel\b|\b(?:computer|pc|laptop|machine)\b.{0,16}?"
+    r"\b(?:crash(?:es|ed)|reboot(?:s|ed)|restarts|shuts down|freezes|froze|unreachable)\b"
+    r"|死机|蓝屏|黑屏"
     rf"|{_OF_RANKS}"
     r"|(?<![a-z])oom(?![a-z])|out of memory|爆显存|显存(?:不足|不够|溢出)"
     r"|内存(?:不足|不够|溢出|爆|泄漏|泄露|越来越大|超出)|\bresource exhausted\b"
@@ -73,7 +83,9 @@ _LITERALS = (
     "no space left on device", "already in use", "卡", "挂起", "timeout", "timed out", "times out",
     "time out", "超时", "killed", "内存", "resource exhausted", "-9",
     "just sto",
-    "安装", "装不上",
+    "安装", "装不上", "装失败", "video card", "nvidia card", "nvidia device", "compilation of",
+    "failed building", "crashe", "reboots", "rebooted",
+    "restarts", "shuts down", "unreachable", "死机", "蓝屏", "黑屏",
 )  # fmt: skip
 # Chinese marks end a sentence without a blank behind them. A comma, too: who asks what to do may
 # have complained before it.

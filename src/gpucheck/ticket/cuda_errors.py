@@ -16,11 +16,11 @@ _LITERALS_OF_NUMBERS = (
     "cuda failed", "thcudacheck", "cudaget", "cudaset", "cudamalloc", "cudadevice", "cudastream",
     "cudaerror", "cuda_error", "cuinit", "cudeviceget", "call to cu", "error code", "with error",
     "cudamem", "cumem", "cuctx",
-    "cudapeek", "cudafree", "cudaevent", "cudalaunch",
+    "cudapeek", "cudafree", "cudaevent", "cudalaunch", "init failure:",
 )  # fmt: skip
 # A number that counts something ("2 GPUs") or goes on ("2.1", "2%") is no code.
 _ERROR_NUMBER = (
-    r"(?P<code>\d{1,3})(?![\w.%])(?! ?(?:gpus?|devices?|times|errors?|ranks?|process\w*)\b)"
+    r"(?P<code>\d{1,3})(?![\w%]|\.\w)(?! ?(?:gpus?|devices?|times|errors?|ranks?|process\w*)\b)"
 )
 _WORD = r"(?:error|failure|failed)"
 _TO_NUMBER = r"(?: ?code)?\s?[:=#]?\s?[(\[]?" + _ERROR_NUMBER
@@ -49,11 +49,13 @@ _FORMS = tuple(
         rf"\bcode ?= ?{_ERROR_NUMBER}\s?\(cuda",
         rf"\[{_ERROR_NUMBER}\] Call to cu\w{{1,40}} results in",
         rf"\bCUDA\b.{{0,60}}\b{_WORD}\b.{{0,30}}?\berror{_TO_NUMBER}",
+        rf"\b(?:cuda driver library|cudart) init failure: {_ERROR_NUMBER}",  # Ollama
     )
 )
 
 _LITERALS_OF_ERRORS = (
     "cuda error",
+    "gpu api call",
     "cuda failure",
     "cudaerror",
     "_status_",
@@ -125,7 +127,8 @@ _ERROR = re.compile(
     r"|(?-i:\bcu(?:da)?(?:Init|Device|Ctx|Mem|Malloc|Ipc|Module|Launch|Stream|Event|File|Set|Get)"
     r"\w{0,40})(?:\([^()]{0,80}\))? (?:has )?(?:fail|error\b|returned (?:error|[1-9]))"
     r"|(?:CUBLAS|CUDNN|CUSPARSE|CUSOLVER|CUFFT|CURAND)_STATUS_(?!SUCCESS)[A-Z]\w{2,60}"
-    r"|CUDA compiler identification is unknown)|^\W{0,9}no devices were found\W{0,3}$",
+    r"|CUDA compiler identification is unknown"
+    r"|Gpu API call(?: \(|\) ))|^\W{0,9}no devices were found\W{0,3}$",
     re.IGNORECASE,
 )
 _SAID = re.compile(

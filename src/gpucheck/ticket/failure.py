@@ -171,7 +171,9 @@ _SAID_AFTER = (
     r"failed core proc|workers? proc\w{0,10} (?:died|initialization failed)|worker died",
     r"error in model execution \(input dumped|an error occurred in child process",
     r"caught exception$|leaked semaphore|error (?:compiling objects for|building) extension",
-    r"dataloader worker \(pid\(s\) [\d, ]{1,200}\) exited unexpectedly|rpc call to \w+ timed out",
+    r"dataloader worker (?:\(pid\(s\) [\d, ]{1,200}\) )?exited unexpectedly",
+    r"rpc call to \w+ timed out",
+    r"^in (?:user|transformed) code:?$",
 )
 """What programs say when something else of them failed."""
 _ECHOES = re.compile("|".join(_SAID_AFTER), re.IGNORECASE)

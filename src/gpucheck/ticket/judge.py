@@ -65,6 +65,8 @@ person states something. docs/evidence.md has what other shares miss and doubt."
 _NAMED, _SOUND = 0.5, 0.3
 """Chosen: the share from which a lead is a possible cause, and up to which the others may say that
 nothing is wrong; docs/evidence.md has how many of these causes are right."""
+_NAMED_BY_LITTLE = 0.8
+"""Chosen: where somebody tells little, and complains of nothing that is known."""
 _FIRST_USE = 'python -c "import torch; torch.cuda.init()"'
 """It prints why CUDA does not start, where is_available says only that it does not."""
 
@@ -124,8 +126,10 @@ def _with_leads(report: Report, reading: Reading, tables: Tables) -> Report:
         return report
     sources = {**pasted.sources, "leads": say("the wording of the text")}
     pasted = msgspec.structs.replace(pasted, leads=leads, sources=sources)
+    tells = reading.recognised or pasted.complaint or not only_asks(reading.text)
+    named = _is_named_by(leads, least=_NAMED if tells else _NAMED_BY_LITTLE)
     # Not where programs alone speak: they mention many a fault that they do not have.
-    if report.verdict == "unknown" and _is_named_by(leads) and somebody_speaks(reading.text.lines):
+    if report.verdict == "unknown" and named and somebody_speaks(reading.text.lines):
         sources["by_wording"] = sources["leads"]
         pasted = msgspec.structs.replace(pasted, by_wording=leads[0].cause)
     snapshot = report.snapshot.with_section(pasted)
@@ -134,11 +138,11 @@ def _with_leads(report: Report, reading: Reading, tables: Tables) -> Report:
     return judge_saved(snapshot, tables)
 
 
-def _is_named_by(leads: Sequence[Lead]) -> bool:
+def _is_named_by(leads: Sequence[Lead], *, least: float) -> bool:
     """Whether so many texts in such words are about one fault that it is a possible cause."""
     sound = sum(lead.share or 0 for lead in leads if not accuses(lead.cause or ""))
     first = leads[0]
-    return (first.share or 0) >= _NAMED and accuses(first.cause or "") and sound <= _SOUND
+    return (first.share or 0) >= least and accuses(first.cause or "") and sound <= _SOUND
 
 
 def _doubt(reading: Reading) -> float:

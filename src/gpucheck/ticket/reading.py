@@ -33,6 +33,7 @@ from gpucheck.ticket.complaints import (
 from gpucheck.ticket.cuda_errors import first_complaint, first_gpu_error, with_names
 from gpucheck.ticket.exceptions import cut_off, quote
 from gpucheck.ticket.failure import Failure, accuses, ended_well, failure_of, last_progress
+from gpucheck.ticket.localised import in_english
 from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
 from gpucheck.ticket.own_report import OwnReport, take_out
 from gpucheck.ticket.readers import read_pasted
@@ -225,7 +226,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 def read(text: Text, tables: Tables) -> Reading:
     """Read a text and search it for messages."""
     text, own = take_out(text)
-    text = with_names(text, tables)
+    text = with_names(in_english(text), tables)
     machine = Machine(tables)
     readers = read_pasted(text, machine)
     if own is not None:
