@@ -19,7 +19,7 @@ def page(driver: str, cuda: str, gpu: str) -> str:
 
 def test_a_driver_and_a_gpu_newer_than_the_tables() -> None:
     shown = page("640.12", "14.0", "RTX 6090")
-    assert "which have no facts about driver 640.12, CUDA 14.0 of the driver, GPU 0 (" in shown
+    assert "have no facts yet about driver 640.12, CUDA 14.0 of the driver, GPU 0 (" in shown
     assert "gpucheck tables update" in shown
 
 
