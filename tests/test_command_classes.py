@@ -199,7 +199,7 @@ def test_a_fix_of_another_node_keeps_what_was_said_there() -> None:
 def test_before_a_process_is_killed_its_owner_is_shown() -> None:
     (fix,) = reported("memory-held-by-leftover").findings[0].fixes
     assert fix.commands == ("ps -o user,pid,lstart,args -p 52011", "kill 52011")
-    assert fix.cautions == (interruption.ENDS_PROCESS,)
+    assert fix.cautions == (interruption.OTHERS_END_THEIRS,)
 
 
 def test_every_format_shows_the_class_and_the_caution() -> None:

@@ -54,7 +54,7 @@ def test_a_branch_that_nvidia_said_is_over_has_ended_whenever_that_was() -> None
 
 def test_after_a_new_feature_branch_comes_the_newest_production_branch() -> None:
     answer = hit(judge("590.48.01"))
-    assert "stopped supporting by 2026-02" in answer.headline
+    assert "stopped supporting by 2026-09" in answer.headline
     assert "595" in " ".join(answer.fixes[0].commands)
 
 

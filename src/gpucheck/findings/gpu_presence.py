@@ -123,15 +123,16 @@ def check_no_nvidia_gpu(  # noqa: PLR0913, PLR0917  # the request, the bus, the 
         commands=("gpucheck --gpus 0",),
         verify="gpucheck --gpus 0",
     )
-    on_cpu = (or_else(cpu_build),) if cpu_build else ()
-    # Hosts that only submit jobs run Linux.
-    others = (*on_cpu, only_builds) if system.os == "windows" else (only_builds, *on_cpu)
     return Hit(
         headline=say(
             "PyTorch {version} is a CUDA build, but {none}", version=torch.version, none=none
         ),
         evidence=("torch.built_for", *evidence),
-        fixes=(_and_its_build(_find_one(pci, system), pci, code, products), *others),
+        fixes=(
+            _and_its_build(_find_one(pci, system), pci, code, products),
+            only_builds,
+            *((or_else(cpu_build),) if cpu_build else ()),
+        ),
         confidence=confidence,
     )
 
