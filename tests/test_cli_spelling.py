@@ -125,3 +125,15 @@ def test_an_earlier_name_of_an_option_is_understood_and_not_shown() -> None:
         assert context.params["run_log"] == "r"
     assert "--record" not in run("preflight", "--help").stdout
     assert "Option '--record' requires an argument" in refusal("preflight", "--record")
+
+
+def test_names_may_be_given_one_by_one() -> None:
+    machine = ("--gpu", "RTX 5090", "--driver", "580.95.05", "--python-version", "3.12", "-q")
+    together = run("recommend", *machine, "--with", "torchvision,bitsandbytes").stdout
+    assert "bitsandbytes" in together
+    assert run("recommend", *machine, "--with", "torchvision", "--with", "bitsandbytes").stdout == (
+        together
+    )
+    assert "There is no self-test 'nonsense'" in (
+        refusal("selftest", "--tests", "nonsense", "--tests", "ddp-step")
+    )

@@ -31,13 +31,13 @@ def judge(value: str | None, torch: Section = TORCH) -> Judgement:
 def test_a_build_without_ptx() -> None:
     found = hit(judge("1"))
     assert "the machine code in PyTorch 2.6.0+cu124 (CUDA 12.4)" in found.headline
-    assert "no PTX that it could compile for GPU 0" in found.headline
+    assert "no PTX that the driver could compile for GPU 0" in found.headline
     assert found.fixes[0].commands == ("unset CUDA_FORCE_PTX_JIT",)
 
 
 def test_ptx_for_a_newer_gpu_serves_none_that_is_older() -> None:
     found = hit(judge("1", torch_of("2.9.1+cu128", "12.8", arch_list=["sm_89", "compute_120"])))
-    assert "no PTX that it could compile for GPU 0" in found.headline
+    assert "no PTX that the driver could compile for GPU 0" in found.headline
 
 
 def test_other_values_and_builds_are_fine() -> None:

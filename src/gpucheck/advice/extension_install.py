@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from gpucheck.advice.compilers import CompilerPrograms
+from gpucheck.advice.cuda_libraries import ARCHIVE
 from gpucheck.advice.package_indexes import PackageIndexes
 from gpucheck.advice.target_python import Python
 from gpucheck.derived import Derived, Gpu, Gpus
@@ -69,7 +70,9 @@ class ExtensionFixes(Derived):
         if fix.commands or not self._table.of_package(package):
             return fix
         both = say(
-            "This command shows a torch and a release of {package} that fit.", package=package
+            "This command shows a release of {package} and a torch, perhaps an older one, that "
+            "fit.",
+            package=package,
         )
         return replace(
             fix,
@@ -91,8 +94,8 @@ class ExtensionFixes(Derived):
         """Return the fix for an extension without metadata, which was compiled where it lies."""
         file = next(file.extension.file or "" for file in (*found.files, *found.foreign))
         text: str = say(
-            "Recompile {package} ({file}) against torch {torch}. Delete the folder build beside "
-            "its setup.py first.",
+            "Delete the folder build beside the setup.py of {package}, and recompile it ({file}) "
+            "against torch {torch}.",
             package=found.name,
             file=file,
             torch=torch,
@@ -104,15 +107,15 @@ class ExtensionFixes(Derived):
             *((say("Python's headers"),) if headers else ()),
         )
         if lacking:
-            first = say(
-                "This machine lacks {lacking}: install that first.", lacking=listed(lacking)
-            )
+            first = say("First install what is missing here: {lacking}.", lacking=listed(lacking))
             text = in_turn([first, text])
-        if tools.lacks_toolkit():
+        if tools.lacks_toolkit() and self._torch.cuda:
             toolkit = say(
-                "If {package} has code for GPUs, this also takes a CUDA toolkit, which this "
-                "machine lacks.",
+                "If {package} has code for GPUs, this also takes a toolkit of CUDA {cuda} "
+                "({page}), which this machine lacks.",
                 package=found.name,
+                cuda=self._torch.cuda,
+                page=ARCHIVE,
             )
             text = in_turn([text, toolkit])
         command = self._python.pip(
@@ -142,8 +145,7 @@ class ExtensionFixes(Derived):
             return Fix(text=in_turn((release, from_source)), verify=verify)
         if lacking := self._tools.lacking_for_cuda():
             no_tools = say(
-                "Compiling it against this torch needs a CUDA toolkit and a C++ compiler; this "
-                "machine lacks {lacking}.",
+                "To compile it against this torch, this machine lacks {lacking}.",
                 lacking=lacking,
             )
             return Fix(text=in_turn((release, no_tools)), verify=verify)
@@ -448,9 +450,8 @@ class ExtensionFixes(Derived):
             row = self._known.known(package)
             return Fix(
                 text=say(
-                    "Install a wheel of {package} that its project built for torch {torch}, if "
-                    "there is one at {page}; compiling its source takes a CUDA toolkit and a C++ "
-                    "compiler, and this machine lacks {lacking}.",
+                    "Install a wheel of {package} for torch {torch} and this Python, if there is "
+                    "one at {page}. To compile its source, this machine lacks {lacking}.",
                     package=package,
                     torch=torch,
                     page=f"https://github.com/{row.repository if row else package}/releases",

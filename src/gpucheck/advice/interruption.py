@@ -126,6 +126,11 @@ OTHERS_END_THEIRS = say(
     "refused."
 )
 STOPS_OTHERS = say("This interrupts everyone who uses this machine. Ask them first.")
+# nvidia-smi's manual, --gpu-reset: no application may use the GPU, nor monitor it.
+RESET_STOPS_OTHERS = say(
+    "Nobody can use the GPU during the reset: ask its users. It is refused while any program uses "
+    "the GPU, a monitor such as DCGM included."
+)
 RESTART_STOPS_OTHERS = say("The restart interrupts everyone who uses this machine. Ask them first.")
 ENDS_CONTAINER = say(
     "The restart ends everything that runs in the container: save your work first."
@@ -250,6 +255,8 @@ class Interruption(Derived):
             return (ENDS_CONTAINER,)
         who = self._who()
         first = STOPS_OTHERS if interrupting else RESTART_STOPS_OTHERS
+        if interrupting and all("--gpu-reset" in command for command in interrupting):
+            first = RESET_STOPS_OTHERS
         return (first, *((who,) if who else ()), *self._drain())
 
     def _who(self) -> str:

@@ -74,6 +74,12 @@ class Reasons:
             found: its best offer for this situation, which is of that channel.
         """
         gpus, oldest = self._cards(), self._offers.oldest()
+        if found is not None and found.requires:
+            return (
+                say("conda-forge has a build with code for {gpus}: {offer}, which needs {packages} "
+                    "(command: gpucheck recommend --tool conda).",
+                    gpus=gpus, offer=found, packages=listed(found.requires)),
+            )  # fmt: skip
         if found is not None:
             return (
                 say("conda-forge has a build with code for {gpus}: {offer}.",

@@ -83,6 +83,7 @@ class BuildTools(Derived):
         lacking = (
             *((say("a CUDA toolkit"),) if self.lacks_toolkit() else ()),
             *((say("a C++ compiler"),) if self.lacks_compiler() else ()),
+            *((say("Python's headers"),) if self.lacks_headers() else ()),
         )
         return listed(lacking)
 

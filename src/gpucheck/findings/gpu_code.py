@@ -17,6 +17,7 @@ from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.no_kernel_image import NoKernelImage
 from gpucheck.language import Sentence, in_series, in_turn, listed, say
 from gpucheck.tables.compilers import CubinRules, Runs, ToolkitTargets
+from gpucheck.tables.cudnn import CudnnSupport
 from gpucheck.tables.gpus import GpuArchitectures
 from gpucheck.tables.versions import at_least, numbers, parse
 
@@ -249,6 +250,7 @@ def check_gpu_too_old_for_torch(  # noqa: PLR0913, PLR0917  # torch, the GPUs an
     request: Request,
     no_image: NoKernelImage,
     targets: ToolkitTargets,
+    cudnns: CudnnSupport,
 ) -> Judgement:
     """Look for a visible GPU that torch's code, or cuDNN, no longer supports."""
     if reason := code.nothing_to_judge():
@@ -263,7 +265,7 @@ def check_gpu_too_old_for_torch(  # noqa: PLR0913, PLR0917  # torch, the GPUs an
         return NotApplicable(say("this is a Jetson, whose build torch-rocm-or-other-build judges"))
     never_had = bool(old) and all(code.left_out(gpu) for gpu in old)
     fix = reinstall.install(_has_code(old or without_cudnn, never_had=never_had))
-    fix = fix or reinstall.search(_elsewhere(old or without_cudnn, reinstall, targets))
+    fix = fix or reinstall.search(_elsewhere(old or without_cudnn, reinstall, targets, cudnns))
     works = [judged_gpu.gpu for judged_gpu in judged if judged_gpu.trouble == ""]
     others = hide.fix(works)
     spare = works and all(_is_for_the_screen(gpu, nvml) for gpu in old)
@@ -315,16 +317,21 @@ def _is_for_the_screen(gpu: Gpu, nvml: Nvml) -> bool:
     return bool(sizes) and all(size is not None and size <= _SMALL for size in sizes)
 
 
-def _elsewhere(gpus: list[Gpu], reinstall: TorchFixes, targets: ToolkitTargets) -> str:
+def _elsewhere(
+    gpus: list[Gpu], reinstall: TorchFixes, targets: ToolkitTargets, cudnns: CudnnSupport
+) -> str:
     """Return what to do where no build is known to fit."""
     if reinstall.has_no_build(gpus):
-        last = targets.last_for([gpu.compute_capability or "" for gpu in gpus])
-        if not last:
+        capabilities = [gpu.compute_capability or "" for gpu in gpus]
+        cuda = targets.last_for(capabilities)
+        cudnn = cudnns.last_for(cuda.partition(".")[0], capabilities)
+        if not cuda or not cudnn:
             return say("Run on a newer GPU, or compile PyTorch from source for this one.")
         return say(
             "Run on a newer GPU, or compile PyTorch from source for this one, with CUDA {cuda} or "
-            "older and a cuDNN of that time.",
-            cuda=last,
+            "older and cuDNN {cudnn} or older.",
+            cuda=cuda,
+            cudnn=cudnn,
         )
     return say(
         "Look for an older release with code for {gpus} at {page}: gpucheck knows no build that "
@@ -379,7 +386,7 @@ def check_ptx_jit_forced(
     return Hit(
         headline=say(
             "{variable}=1 makes the driver ignore the machine code in {build}, and this build has "
-            "no PTX that it could compile for {gpus}",
+            "no PTX that the driver could compile for {gpus}",
             variable=_VARIABLE,
             build=build_name(torch),
             gpus=listed([gpu.label for gpu in without]),

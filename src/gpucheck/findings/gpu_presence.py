@@ -248,8 +248,8 @@ def _find_one(pci: Pci, system: System) -> Fix:
         return Fix(
             text=say(
                 "If {gpus} is still in this machine, enable it in Device Manager; if it is not "
-                "listed there, switch the machine off, and reseat the card and its power cables. "
-                "If it is gone, run on a machine with an NVIDIA GPU.",
+                "listed there, switch the machine off, unplug it, and reseat the card and its "
+                "power cables. If it is gone, run on a machine with an NVIDIA GPU.",
                 gpus=gpus,
             ),
             restart="machine",

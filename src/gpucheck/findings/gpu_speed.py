@@ -367,7 +367,8 @@ In a virtual machine the slot is often not visible; the result is then unknown. 
 NVLink-C2C between the GPU and its processor (GH200, GB200), the lanes are wired by the
 manufacturer; these GPUs are not judged either.
 
-Fix: reseat the card. Check the riser or cable, the slot, and the BIOS settings (bifurcation).
+Fix: switch the machine off, unplug it, and reseat the card. Check the riser or cable, the slot, and
+the BIOS settings (bifurcation).
 """,
     title=say("the PCIe link of a GPU has lost lanes"),
     severity=Severity.WARNING,
@@ -441,9 +442,9 @@ def _hit(gpus: list[PciGpu], degraded: list[int], system: System) -> Hit:
             Fix(
                 text=say(
                     "While the GPU is busy, read the lanes again (an idle GPU may use fewer): "
-                    "{widest} is right. If they stay at {used}, switch the machine off and reseat "
-                    "the card. Then check the riser and the power cables, try another slot, and "
-                    "check the slot's settings in the BIOS.",
+                    "{widest} is right. If they stay at {used}, switch the machine off, unplug it, "
+                    "and reseat the card. Then check the riser and the power cables, try another "
+                    "slot, and check the slot's settings in the BIOS.",
                     used=first.link_width,
                     widest=widest,
                 )

@@ -3,6 +3,7 @@
 import importlib
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 import click
@@ -17,6 +18,8 @@ from gpucheck.language import say, speak
 # The options of a command, made from the fields of its request.
 
 F = TypeVar("F", bound=Callable[..., Any])
+NAMES = "NAMES"
+"""The metavar of names with commas between them; the option may be repeated instead."""
 
 
 def options_of(kind: type[msgspec.Struct], *names: str) -> Callable[[F], F]:
@@ -48,9 +51,21 @@ def _option(field: Field, option: Option) -> Callable[[F], F]:
         more = {"type": click.IntRange(field.least, field.most)}
     elif field.kind is tuple:
         more = {"multiple": True}
-    if field.kind is not tuple:
+    elif option.metavar == NAMES:
+        more = {"multiple": True, "callback": partial(_joined, default=field.default)}
+    if "multiple" not in more:
         more["default"] = field.default
     return click.option(flag, field.name, metavar=option.metavar, help=option.help or None, **more)
+
+
+def _joined(
+    _context: click.Context,
+    _option: click.Parameter,
+    given: tuple[str, ...],
+    *,
+    default: str | None,
+) -> str | None:
+    return ",".join(given) if given else default
 
 
 REPORT_FORMATS = {

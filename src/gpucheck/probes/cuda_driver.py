@@ -52,7 +52,7 @@ def decode(raw: dict[str, Any]) -> CudaDriver:
 
 def _why_unasked(raw: dict[str, Any]) -> str:
     if raw.get("load_error"):
-        return say("could not be loaded ({why})", why=raw["load_error"])
+        return say("loading failed ({why})", why=raw["load_error"])
     code = raw.get("init_code", 0)
     return say("cuInit returned {code}", code=code) if code != 0 else say("not asked")
 

@@ -1,6 +1,6 @@
 """cuDNN: the GPUs that a release supports, and the libraries that it consists of."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from typing import ClassVar, Literal
 
@@ -86,6 +86,15 @@ class CudnnSupport(Table, frozen=True):
         if any(has[0] == device[0] and has <= device for has in listed):
             return None if device in _TEGRA else True
         return False if device < min(listed) else None
+
+    def last_for(self, cuda_major: str, capabilities: Sequence[str]) -> str:
+        """Return the last listed release ("8.7") that supports all these GPUs; "" if none."""
+        fit = (
+            row.cudnn
+            for row in self.rows
+            if all(self.supports(row.cudnn, cuda_major, name) for name in capabilities)
+        )
+        return minor(max(fit, key=numbers, default="")) or ""
 
     def excluding(self, cudnn: str, cuda_major: str, capability: str) -> tuple[CudnnRow, ...]:
         """Return the rows by which a release does not support a GPU."""
