@@ -107,6 +107,8 @@ def test_tools() -> None:
     notes = " ".join(conda["notes"])
     assert "pip has PyTorch 2.14.1 for this machine" in notes
     assert "CONDA_OVERRIDE_CUDA=12.9" in notes
+    on_windows = as_json(*TURING_BOX[:-1], "windows", "--tool", "conda")
+    assert not any("CONDA_OVERRIDE_CUDA" in note for note in on_windows["notes"])
 
 
 def test_where_conda_forge_has_nothing_pip_installs() -> None:

@@ -189,7 +189,7 @@ class Recommending:
         prefix = python.conda_environment()
         if not prefix:
             self._notes.append(_IN_CONDA)
-        if offer.cuda and self._described:
+        if offer.cuda and self._described and offer.platform.startswith("linux"):
             self._notes.append(
                 say(
                     "On a host without a driver, such as a login node, conda needs "
