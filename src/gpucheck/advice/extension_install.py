@@ -76,7 +76,7 @@ class ExtensionFixes(Derived):
         )
         return replace(
             fix,
-            text=in_turn((fix.text, both)),
+            text=in_turn((both, or_else(fix).text)),
             commands=(self._python.recommend("--with", package),),
         )
 
@@ -145,7 +145,7 @@ class ExtensionFixes(Derived):
             return Fix(text=in_turn((release, from_source)), verify=verify)
         if lacking := self._tools.lacking_for_cuda():
             no_tools = say(
-                "To compile it against this torch, this machine lacks {lacking}.",
+                "Compiling it against this torch needs what this machine lacks: {lacking}.",
                 lacking=lacking,
             )
             return Fix(text=in_turn((release, no_tools)), verify=verify)
@@ -451,7 +451,7 @@ class ExtensionFixes(Derived):
             return Fix(
                 text=say(
                     "Install a wheel of {package} for torch {torch} and this Python, if there is "
-                    "one at {page}. To compile its source, this machine lacks {lacking}.",
+                    "one at {page}. Compiling its source needs what this machine lacks: {lacking}.",
                     package=package,
                     torch=torch,
                     page=f"https://github.com/{row.repository if row else package}/releases",
