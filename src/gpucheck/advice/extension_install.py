@@ -70,8 +70,8 @@ class ExtensionFixes(Derived):
         if fix.commands or not self._table.of_package(package):
             return fix
         both = say(
-            "This command shows a release of {package} and a torch, perhaps an older one, that "
-            "fit.",
+            "This command shows a release of {package} and a torch (perhaps an older one) that "
+            "fit together.",
             package=package,
         )
         return replace(
@@ -122,13 +122,13 @@ class ExtensionFixes(Derived):
             "install", "--no-build-isolation", "--force-reinstall", "--no-deps", "."
         )
         example = say(
-            "The pip command is an example: run it in the folder with {package}'s source.",
+            "The last command is an example: run it in the folder with {package}'s source.",
             package=found.name,
         )
         programs = self._programs.install(compiler=compiler, headers=headers)
         return Fix(
             text=in_turn([text, example]) if command else text,
-            commands=(*programs, command) if command else (),
+            commands=(*programs, *self._what_builds(), command) if command else (),
             verify=self._python.verify(),
         )
 
@@ -155,9 +155,13 @@ class ExtensionFixes(Derived):
         )
         return Fix(
             text=in_turn((release, compiling)),
-            commands=(*self._python.get_pip(), self._compile(package, version)),
+            commands=(*self._what_builds(), self._compile(package, version)),
             verify=verify,
         )
+
+    def _what_builds(self) -> tuple[str, ...]:
+        """Return what installs that of a build which a fresh environment lacks; the rest stays."""
+        return (*self._python.get_pip(), self._python.pip("install", "setuptools", "wheel"))
 
     def _compile(self, package: str, version: str) -> str:
         """Return the command that compiles a release here, of which PyPI has wheels as well."""
@@ -221,7 +225,7 @@ class ExtensionFixes(Derived):
             ),
             commands=(
                 self._python.variable("TORCH_CUDA_ARCH_LIST", ";".join(capabilities)),
-                *self._python.get_pip(),
+                *self._what_builds(),
                 self._compile(name, version),
             )
             if version and "source" in self._on_pypi(name)
@@ -467,7 +471,7 @@ class ExtensionFixes(Derived):
                 "compiler.", package=package, torch=torch,
             ),
             commands=(
-                *self._python.get_pip(),
+                *self._what_builds(),
                 self._python.pip(
                     "install", "--force-reinstall", "--no-deps", "--no-cache-dir",
                     "--no-build-isolation", release,

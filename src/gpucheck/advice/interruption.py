@@ -149,12 +149,12 @@ DRAIN_EITHER = say(
 )
 _DRAIN = {"slurm": DRAIN_SLURM, "kubernetes": DRAIN_KUBERNETES, "either": DRAIN_EITHER}
 COLLECT_BEFORE_RESTART = say(
-    "Before the restart, collect the driver's bug report for NVIDIA: what it would contain is lost "
-    "afterwards."
+    "Before the restart, collect the driver's bug report for NVIDIA: some of what it would contain "
+    "is lost afterwards."
 )
 COLLECT_BEFORE_RESET = say(
-    "Before the reset, collect the driver's bug report for NVIDIA: what it would contain is lost "
-    "afterwards."
+    "Before the reset, collect the driver's bug report for NVIDIA: some of what it would contain "
+    "is lost afterwards."
 )
 AS_ADMINISTRATOR = say("Run this in a terminal that was started as administrator.")
 _TWO_SHELLS = say("Commands with $env: or Env: are for PowerShell, those with set for cmd.")
