@@ -66,6 +66,8 @@ _COMPLAINT = re.compile(
     r"\b(?:crash(?:es|ed)|reboot(?:s|ed)|restarts|shuts down|freezes|froze|unreachable)\b"
     r"|死机|蓝屏|黑屏"
     rf"|{_OF_RANKS}"
+    r"|\bmake\b.{0,24}?\b(?:recogni[sz]e|detect|find|see)\b.{0,12}?\bgpu\b"
+    r"|\b(?:memory|vram) (?:is|was|gets) exceeded\b"
     r"|(?<![a-z])oom(?![a-z])|out of memory|爆显存|显存(?:不足|不够|溢出)"
     r"|内存(?:不足|不够|溢出|爆|泄漏|泄露|越来越大|超出)|\bresource exhausted\b"
     r"|\b(?:gets?|got|is|was|be|been|being|train) killed\b|[被就] ?killed|^\W{0,4}killed\W{0,4}$"
@@ -82,7 +84,7 @@ _LITERALS = (
     "hang", "hung", "stuck", "freez", "froze", "_perf", "busbw", "bus bandwidth",
     "no space left on device", "already in use", "卡", "挂起", "timeout", "timed out", "times out",
     "time out", "超时", "killed", "内存", "resource exhausted", "-9",
-    "just sto",
+    "just sto", "exceeded",
     "安装", "装不上", "装失败", "video card", "nvidia card", "nvidia device", "compilation of",
     "failed building", "crashe", "reboots", "rebooted",
     "restarts", "shuts down", "unreachable", "死机", "蓝屏", "黑屏",
@@ -149,6 +151,26 @@ _STANDS_STILL = re.compile(
     re.IGNORECASE,
 )
 """What people say of a program that prints no error."""
+_FAILS = re.compile(
+    r"(?<!\bno )(?<!without )(?<!without any )error(?!\w* (?:bars?|rates?)\b)"
+    r"|\b(?<!\bno )fail(?:s|ed|ing|ures?)?\b|(?<!\bno )\bcrash|\b(?:hangs?|hung)\b|hang住|freez|\bfroze"
+    r"|\bbreaks?\b|\bbroken?\b|\b(?:has|have) lost\b"
+    r"|(?:n['’]t|\bnot|\bnever|\bd(?:id|oes)nt) work|\boverheat|\b(?:too|very|gets) hot\b|\bshuts? (?:itself )?(?:down|off)\b"
+    r"|\b(?:monitor|screen) (?:goes|went|turns|turned|stays|gets) (?:off|black|blank)\b"
+    r"|\b(?:always|stays?|shows|remains?) pending\b"
+    r"|报错|错误|失败|卡死|卡住|崩溃|无法释放|(?<!能)不能用|用不了"
+    r"|\u043e\u0448\u0438\u0431\u043a|\u0432\u044b\u043b\u0435\u0442\u0430"
+    r"|\u0437\u0430\u0432\u0438\u0441|\u043d\u0435 \u0440\u0430\u0431\u043e\u0442\u0430"
+    r"|エラー",
+    re.IGNORECASE,
+)
+"""Something fails, whatever it is; the Russian words say error, crashes, hangs, does not work."""
+_FAILING = (
+    "error", "fail", "crash", "hang", "hung", "freez", "froze", "break", "broke", " lost", "work",
+    " hot", "shut", "monitor", "screen", "pending", "无法释放", "报错", "错误", "失败", "卡死", "卡住", "崩溃", "不能用", "用不了",
+    "\u043e\u0448\u0438\u0431\u043a", "\u0432\u044b\u043b\u0435\u0442\u0430",
+    "\u0437\u0430\u0432\u0438\u0441", "\u0440\u0430\u0431\u043e\u0442\u0430", "エラー",
+)  # fmt: skip
 _INSTALLS = re.compile(r"\b(?:un)?install|安装|装不上", re.IGNORECASE)
 _ON_CPU = re.compile(r"\b(?:us(?:es?|ing)|on|device)\W{1,3}(?:the |my )?cpu\b", re.IGNORECASE)
 _READ_BY_WORDING = 200
@@ -181,6 +203,25 @@ def _error_in_a_picture(text: Text) -> Line | None:
         for line in reversed(text.lines[max(0, index - _ABOVE) : index + 1]):
             if _ERROR.search(_ADDRESS.sub("", line.text[:_LONGEST])):
                 return line
+    return None
+
+
+def first_failure_told(text: Text) -> Line | None:
+    """Return the first line that says that anything fails; None for a wish or a proposal.
+
+    Most of these are about a program. But of what failed nothing was examined.
+    """
+    if is_wish(text):
+        return None
+    for index in text.find(*_FAILING, most=_MOST):
+        line = text.lines[index]
+        told = any(
+            _FAILS.search(sentence[:_LONGEST])
+            for sentence in _SENTENCE.split(line.text[:_BEGINNING])
+            if not _is_question(sentence)
+        )
+        if told and role_of(text, index) in _ROLES:
+            return line
     return None
 
 
@@ -227,6 +268,11 @@ def only_asks(text: Text) -> bool:
             if words >= _ENOUGH:
                 return False
     return True
+
+
+def is_vague(complaint: str) -> bool:
+    """Whether a complaint says that something fails, but nothing of a GPU or an installation."""
+    return not _complains(complaint)
 
 
 def asked_about(pasted: Pasted) -> str:

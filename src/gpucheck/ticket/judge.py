@@ -42,6 +42,7 @@ from gpucheck.ticket.complaints import (
     COLLECT_ENV,
     asked_about,
     is_of_several,
+    is_vague,
     is_only_printed,
     is_wish,
     only_asks,
@@ -65,7 +66,7 @@ person states something. docs/evidence.md has what other shares miss and doubt."
 _NAMED, _SOUND = 0.5, 0.3
 """Chosen: the share from which a lead is a possible cause, and up to which the others may say that
 nothing is wrong; docs/evidence.md has how many of these causes are right."""
-_NAMED_BY_LITTLE = 0.8
+_NAMED_BY_LITTLE = 0.85
 """Chosen: where somebody tells little, and complains of nothing that is known."""
 _FIRST_USE = 'python -c "import torch; torch.cuda.init()"'
 """It prints why CUDA does not start, where is_available says only that it does not."""
@@ -126,8 +127,9 @@ def _with_leads(report: Report, reading: Reading, tables: Tables) -> Report:
         return report
     sources = {**pasted.sources, "leads": say("the wording of the text")}
     pasted = msgspec.structs.replace(pasted, leads=leads, sources=sources)
+    vague = reading.tells and is_vague(pasted.complaint or "")
     tells = reading.recognised or pasted.complaint or not only_asks(reading.text)
-    named = _is_named_by(leads, least=_NAMED if tells else _NAMED_BY_LITTLE)
+    named = _is_named_by(leads, least=_NAMED if tells and not (pasted.complaint and vague) else _NAMED_BY_LITTLE)
     # Not where programs alone speak: they mention many a fault that they do not have.
     if report.verdict == "unknown" and named and somebody_speaks(reading.text.lines):
         sources["by_wording"] = sources["leads"]
@@ -229,7 +231,7 @@ def _open_questions(
         question = say("What fails on the GPU?")
         return (_question(question, "pasted.gpu_error", reason, asked_about(pasted)),)
     works = pasted.cuda_available or snapshot.get(CudaDriver).init_code == 0
-    if works and not is_of_several(pasted.complaint or ""):
+    if works and pasted.failure is None and not is_of_several(pasted.complaint or ""):
         return ()
     if open_already := _of_failure(snapshot) or _of_facts(snapshot):
         return open_already
@@ -255,7 +257,7 @@ def _of_failure(snapshot: Snapshot) -> tuple[OpenQuestion, ...]:
         end = say("the end of the traceback")
         return (_question(say("What failed?"), "pasted.cut_off", reason, end),)
     if pasted.complaint is not None:
-        reason = say("the text says that something in the environment fails, but no line shows why")
+        reason = say("the text says that something fails, but no line shows why")
         asked = asked_about(pasted)
         return (_question(say("What fails?"), "pasted.complaint", reason, asked),)
     return ()

@@ -26,6 +26,7 @@ from gpucheck.tables.torch import TorchOldDefaults, TorchReleases
 from gpucheck.tables.versions import minor
 from gpucheck.ticket.complaints import (
     first_complaint_of_environment,
+    first_failure_told,
     is_wish,
     short_complaint,
     tells_something,
@@ -262,8 +263,10 @@ def _fill_open(machine: Machine, text: Text, *, tells: bool) -> None:
     """Fill in what decides about a text in which no message and no exception was found."""
     gpus = bool(machine.items(Nvml, "gpus"))
     complaint = first_complaint_of_environment(text)
-    if complaint is None and not tells:
-        complaint = short_complaint(text, beside_gpus=gpus)
+    if complaint is None:
+        complaint = (
+            first_failure_told(text) if tells else short_complaint(text, beside_gpus=gpus)
+        )
     found = {"cut_off": cut_off(text), "complaint": complaint, "ended_well": ended_well(text)}
     for field, line in found.items():
         if line is not None:
