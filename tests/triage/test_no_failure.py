@@ -3,6 +3,7 @@
 from each import each
 
 from gpucheck import triage
+from gpucheck.facts.request import Pasted
 from gpucheck.output.ticket_text import render
 from gpucheck.ticket.ticket_reply import reply
 
@@ -21,6 +22,11 @@ COMPLAINS = (
     "why train be killed?\niter 144: time:1.722(sec), total-loss 0.5882\n\n**Killed**\n",
     "训练时占的内存越来越大，最后报错\n",
     "Resource exhausted\nошибка показана на скрине ниже\n",
+    "Hi, our training on several machines ends with a message of error 12. Any idea why?\n",
+    "Failed to build flash-attn\n\nPython is 3.10.18, and the model is that of the guide\n",
+    "gpu-2-5 has lost one of its GPUs\n\nPerhaps the node needs a new start before we train\n",
+    "My card gets very hot, up to 110 degrees, even when I train no model. What can I do?\n",
+    "请教一下，多 GPU 训练失败，提示没装 NVIDIA 的库，但是 windows 上好像没有\n",
     "After loading the checkpoint of the model, it just stoped and the gpus are occupied.\n",
 )
 
@@ -36,6 +42,28 @@ def test_where_nothing_fails_no_fault_of_the_environment_shows(text: str) -> Non
 @each("text", COMPLAINS)
 def test_who_complains_of_the_environment_is_not_called_healthy(text: str) -> None:
     assert triage(text).verdict != "healthy"
+
+
+@each(
+    "text",
+    (
+        "I trained your small model for two days on my card without errors.\nWhich learning rate is best?\n",
+        "[Feature]: show which node of a training has failed, and where the model was saved\n",
+        "请问这个项目的模型能不能用多张显卡来训练？有没有多卡训练的示例和说明？\n",
+    ),
+)
+def test_failures_that_did_not_happen_are_no_complaint(text: str) -> None:
+    assert triage(text).verdict == "healthy"
+
+
+def test_what_programs_print_of_errors_is_no_complaint_of_a_person() -> None:
+    log = "Loading the model\nepoch one\nepoch two\nFailed to open the protocol names file\nsaved\n"
+    assert triage(log).snapshot.get(Pasted).complaint is None
+
+
+def test_an_exception_of_cuda_is_open_where_somebody_says_that_cuda_is_available() -> None:
+    said = "[Bug]: torch.cuda.is_available() = True RuntimeError: Torch is not able to use GPU;\n"
+    assert triage(said).verdict == "unknown"
 
 
 def test_a_working_cuda_is_said_to_work() -> None:
@@ -96,3 +124,12 @@ def test_whose_code_failed_is_not_guessed_where_no_frame_shows_it() -> None:
 def test_a_crash_is_of_a_rank_only_where_there_are_several(beside: str, cause: str | None) -> None:
     found = triage(f"{beside}running torch on the GPU\nSegmentation fault (core dumped)\n")
     assert found.root_causes[:1] == (cause or "rank-crashed",)
+
+
+def test_a_fault_of_triton_and_a_mask_beside_a_found_device_accuse_nothing() -> None:
+    codegen = "RuntimeError: Internal Triton PTX codegen error\n"
+    assert "extension-abi-mismatch" not in triage(f"With flash_attn:\n{codegen}").root_causes
+    masked = "Is CUDA_VISIBLE_DEVICES=2 ignored?\n"
+    assert triage(masked).root_causes == ("visible-devices-hides-gpus",)
+    found = "I tensorflow/core/gpu_init.cc:102] Found device 0 with properties:\n"
+    assert triage(masked + found).root_causes == ()

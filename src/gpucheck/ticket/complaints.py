@@ -14,6 +14,7 @@ from gpucheck.log_patterns.matcher import names_a_part
 from gpucheck.log_patterns.roles import PRINTED, Role, role_of
 from gpucheck.log_patterns.source_code import is_statement
 from gpucheck.log_patterns.text import Line, Text
+from gpucheck.ticket.prose import somebody_speaks
 
 COLLECT_ENV = "python -m torch.utils.collect_env"
 RUN = say("the command that you run, with its complete output up to the error")
@@ -152,22 +153,23 @@ _STANDS_STILL = re.compile(
 )
 """What people say of a program that prints no error."""
 _FAILS = re.compile(
-    r"(?<!\bno )(?<!without )(?<!without any )error(?!\w* (?:bars?|rates?)\b)"
-    r"|\b(?<!\bno )fail(?:s|ed|ing|ures?)?\b|(?<!\bno )\bcrash|\b(?:hangs?|hung)\b|hang住|freez|\bfroze"
-    r"|\bbreaks?\b|\bbroken?\b|\b(?:has|have) lost\b"
-    r"|(?:n['’]t|\bnot|\bnever|\bd(?:id|oes)nt) work|\boverheat|\b(?:too|very|gets) hot\b|\bshuts? (?:itself )?(?:down|off)\b"
-    r"|\b(?:monitor|screen) (?:goes|went|turns|turned|stays|gets) (?:off|black|blank)\b"
+    r"(?<!\bno )(?<!without )(?<!without any )(?<![\w-])\w{0,20}errors?\b(?! (?:bars?|rates?)\b)"
+    r"|(?<!\bno )\bfail(?:s|ed|ing|ures?)?\b|(?<!\bno )\bcrash|\b(?:hangs?|hung)\b|hang住"
+    r"|\b(?:freez(?:es|ing)|froze|breaks|broken?)\b|\b(?:has|have) lost\b"
+    r"|(?:n['\u2019]t|\bnot|\bnever|\bd(?:id|oes)nt) work"
     r"|\b(?:always|stays?|shows|remains?) pending\b"
-    r"|报错|错误|失败|卡死|卡住|崩溃|无法释放|(?<!能)不能用|用不了"
+    r"|\boverheat|\b(?:too|very|gets) hot\b|\bshuts? (?:itself )?(?:down|off)\b"
+    r"|\b(?:monitor|screen) (?:goes|went|turns|turned|stays|gets) (?:off|black|blank)\b"
+    r"|报错|错误|失败|卡死|卡住|崩溃|无法释放|(?<!能)不能用|用不了|エラー"
     r"|\u043e\u0448\u0438\u0431\u043a|\u0432\u044b\u043b\u0435\u0442\u0430"
-    r"|\u0437\u0430\u0432\u0438\u0441|\u043d\u0435 \u0440\u0430\u0431\u043e\u0442\u0430"
-    r"|エラー",
+    r"|\u0437\u0430\u0432\u0438\u0441|\u043d\u0435 \u0440\u0430\u0431\u043e\u0442\u0430",
     re.IGNORECASE,
 )
 """Something fails, whatever it is; the Russian words say error, crashes, hangs, does not work."""
 _FAILING = (
     "error", "fail", "crash", "hang", "hung", "freez", "froze", "break", "broke", " lost", "work",
-    " hot", "shut", "monitor", "screen", "pending", "无法释放", "报错", "错误", "失败", "卡死", "卡住", "崩溃", "不能用", "用不了",
+    " hot", "shut", "monitor", "screen", "pending",
+    "无法释放", "报错", "错误", "失败", "卡死", "卡住", "崩溃", "不能用", "用不了",
     "\u043e\u0448\u0438\u0431\u043a", "\u0432\u044b\u043b\u0435\u0442\u0430",
     "\u0437\u0430\u0432\u0438\u0441", "\u0440\u0430\u0431\u043e\u0442\u0430", "エラー",
 )  # fmt: skip
@@ -209,18 +211,24 @@ def _error_in_a_picture(text: Text) -> Line | None:
 def first_failure_told(text: Text) -> Line | None:
     """Return the first line that says that anything fails; None for a wish or a proposal.
 
-    Most of these are about a program. But of what failed nothing was examined.
+    Most of these are about a program. But of what failed nothing was examined. Beyond the title it
+    looks at what people say: programs write of errors where none occurred.
     """
     if is_wish(text):
         return None
+    speaks, left = somebody_speaks(text.lines), _MOST_CHARACTERS
     for index in text.find(*_FAILING, most=_MOST):
-        line = text.lines[index]
+        line, is_title = text.lines[index], index < _TITLE
+        left -= len(line.text)
+        if left < 0 or not (speaks or is_title):
+            return None
         told = any(
             _FAILS.search(sentence[:_LONGEST])
             for sentence in _SENTENCE.split(line.text[:_BEGINNING])
             if not _is_question(sentence)
         )
-        if told and role_of(text, index) in _ROLES:
+        role = role_of(text, index)
+        if told and role in (_ROLES if is_title else (Role.SAID,)) and not is_statement(line.text):
             return line
     return None
 

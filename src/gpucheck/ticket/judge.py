@@ -42,8 +42,8 @@ from gpucheck.ticket.complaints import (
     COLLECT_ENV,
     asked_about,
     is_of_several,
-    is_vague,
     is_only_printed,
+    is_vague,
     is_wish,
     only_asks,
     states_something,
@@ -129,7 +129,9 @@ def _with_leads(report: Report, reading: Reading, tables: Tables) -> Report:
     pasted = msgspec.structs.replace(pasted, leads=leads, sources=sources)
     vague = reading.tells and is_vague(pasted.complaint or "")
     tells = reading.recognised or pasted.complaint or not only_asks(reading.text)
-    named = _is_named_by(leads, least=_NAMED if tells and not (pasted.complaint and vague) else _NAMED_BY_LITTLE)
+    named = _is_named_by(
+        leads, least=_NAMED if tells and not (pasted.complaint and vague) else _NAMED_BY_LITTLE
+    )
     # Not where programs alone speak: they mention many a fault that they do not have.
     if report.verdict == "unknown" and named and somebody_speaks(reading.text.lines):
         sources["by_wording"] = sources["leads"]

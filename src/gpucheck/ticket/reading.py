@@ -264,9 +264,7 @@ def _fill_open(machine: Machine, text: Text, *, tells: bool) -> None:
     gpus = bool(machine.items(Nvml, "gpus"))
     complaint = first_complaint_of_environment(text)
     if complaint is None:
-        complaint = (
-            first_failure_told(text) if tells else short_complaint(text, beside_gpus=gpus)
-        )
+        complaint = first_failure_told(text) if tells else short_complaint(text, beside_gpus=gpus)
     found = {"cut_off": cut_off(text), "complaint": complaint, "ended_well": ended_well(text)}
     for field, line in found.items():
         if line is not None:
