@@ -47,7 +47,7 @@ def test_who_complains_of_the_environment_is_not_called_healthy(text: str) -> No
 @each(
     "text",
     (
-        "I trained your small model for two days on my card without errors.\nWhich learning rate is best?\n",
+        "I trained your model on my card for days without errors.\nWhich learning rate is best?\n",
         "[Feature]: show which node of a training has failed, and where the model was saved\n",
         "请问这个项目的模型能不能用多张显卡来训练？有没有多卡训练的示例和说明？\n",
     ),
@@ -133,3 +133,43 @@ def test_a_fault_of_triton_and_a_mask_beside_a_found_device_accuse_nothing() -> 
     assert triage(masked).root_causes == ("visible-devices-hides-gpus",)
     found = "I tensorflow/core/gpu_init.cc:102] Found device 0 with properties:\n"
     assert triage(masked + found).root_causes == ()
+
+
+NO_CODE = "RTX 5090 with torch 2.5.1+cu124: torch.cuda.is_available() returns "
+
+
+def test_a_build_without_code_for_the_gpu_does_not_explain_that_cuda_is_not_available() -> None:
+    report = triage(f"{NO_CODE}False\n")
+    assert report.root_causes == ("gpu-too-new-for-torch",)
+    assert [question.fact for question in report.open_questions] == ["pasted.cuda_available"]
+    assert "nvidia-smi" in reply(report)
+    assert "does not make is_available() False; ask for: nvidia-smi" in render(report, width=200)
+    with_driver = triage(f"{NO_CODE}False\n| NVIDIA-SMI 570.86.15  Driver Version: 570.86.15 |\n")
+    assert "torch.cuda.init()" in str(with_driver.open_questions[0].reason)
+    assert triage(f"{NO_CODE}True\n").open_questions == ()
+
+
+KERNEL_OF_TORCH = (
+    "THCudaCheck FAIL file=/conda-bld/torch/lib/THC/generic/THCTensorMathPointwise.cu line=246 "
+    "error=8 : invalid device function\n"
+)
+
+
+def test_an_old_card_has_no_code_in_torch_itself() -> None:
+    assert triage(f"GPU: GeForce GT 720M\n{KERNEL_OF_TORCH}").root_causes == (
+        "gpu-too-old-for-torch",
+    )
+    seen = triage(f"torch.cuda.is_available()\nTrue\n{KERNEL_OF_TORCH}")
+    assert "extension-gpu-unsupported" not in seen.root_causes
+
+
+def test_what_failed_in_a_replica_is_not_the_exception_that_passes_it_on() -> None:
+    raised = "RuntimeError: Caught RuntimeError in replica 1 on device 1.\n"
+    assert triage(f"CUBLAS_STATUS_NOT_SUPPORTED\n\n{raised}").root_causes == (
+        "cublas-runtime-failure",
+    )
+
+
+def test_a_torch_built_without_numpy_is_no_fault_of_the_program() -> None:
+    report = triage("RuntimeError: PyTorch was compiled without NumPy support\n")
+    assert "application-bug" not in report.root_causes

@@ -68,6 +68,8 @@ _NAMED, _SOUND = 0.5, 0.3
 nothing is wrong; docs/evidence.md has how many of these causes are right."""
 _NAMED_BY_LITTLE = 0.85
 """Chosen: where somebody tells little, and complains of nothing that is known."""
+_WITHOUT_CODE = {"gpu-too-new-for-torch", "gpu-too-old-for-torch"}
+"""Causes by which kernels fail, not the start of CUDA."""
 _FIRST_USE = 'python -c "import torch; torch.cuda.init()"'
 """It prints why CUDA does not start, where is_available says only that it does not."""
 
@@ -220,8 +222,9 @@ def _open_questions(
                 asked_about(pasted),
             ),
         )
-    if any(finding.severity is not Severity.INFO for finding in diagnosis.standing):
-        return ()
+    wrong = {f.slug for f in diagnosis.standing if f.severity is not Severity.INFO}
+    if wrong:
+        return _beside_causes(snapshot, wrong)
     if pasted.own_verdict == "healthy":
         return ()
     if pasted.own_verdict is not None:
@@ -243,6 +246,23 @@ def _open_questions(
     return ()
 
 
+def _beside_causes(snapshot: Snapshot, causes: set[str]) -> tuple[OpenQuestion, ...]:
+    """Return what the causes leave unexplained.
+
+    ``is_available()`` counts devices: it is True also where a build has no code for them.
+    """
+    if snapshot.get(Pasted).cuda_available is not False or not causes <= _WITHOUT_CODE:
+        return ()
+    reason = say("a build without code for the GPU does not make is_available() False")
+    return (_why_not_available(snapshot, reason),)
+
+
+def _why_not_available(snapshot: Snapshot, reason: str) -> OpenQuestion:
+    command = _NVIDIA_SMI if snapshot.get(Nvml).driver_release is None else _FIRST_USE
+    question = say("Why is CUDA not available?")
+    return _question(question, "pasted.cuda_available", reason, command)
+
+
 def _of_failure(snapshot: Snapshot) -> tuple[OpenQuestion, ...]:
     """Return what is open because something of the environment fails."""
     pasted = snapshot.get(Pasted)
@@ -250,10 +270,8 @@ def _of_failure(snapshot: Snapshot) -> tuple[OpenQuestion, ...]:
         reason = say("the text shows an exception of the environment, but no known cause")
         return (_question(say("What causes it?"), "pasted.failure", reason, asked_about(pasted)),)
     if pasted.cuda_available is False and snapshot.get(TorchBuild).built_for in ("cuda", None):
-        fact, question = "pasted.cuda_available", say("Why is CUDA not available?")
         reason = say("the text says that CUDA is not available, but not why")
-        command = _NVIDIA_SMI if snapshot.get(Nvml).driver_release is None else _FIRST_USE
-        return (_question(question, fact, reason, command),)
+        return (_why_not_available(snapshot, reason),)
     if pasted.cut_off is not None:
         reason = say("the traceback is cut off before its last line, which says what failed")
         end = say("the end of the traceback")
