@@ -173,3 +173,24 @@ def test_what_failed_in_a_replica_is_not_the_exception_that_passes_it_on() -> No
 def test_a_torch_built_without_numpy_is_no_fault_of_the_program() -> None:
     report = triage("RuntimeError: PyTorch was compiled without NumPy support\n")
     assert "application-bug" not in report.root_causes
+
+
+def test_an_indented_error_of_pip_is_no_field_of_a_listing() -> None:
+    listed = "        Looking in indexes: https://pypi.org/simple\n        Looking in links: x\n"
+    error = "        ERROR: Could not find a version that satisfies the requirement torch==1.9.0+cu111\n"
+    assert triage(listed + error).root_causes == ("torch-python-unsupported",)
+
+
+def test_another_major_release_of_cudnn_than_paddle_was_built_for_is_the_cause() -> None:
+    warns = (
+        "W0309 device_context.cc:295] WARNING: device: 0. The installed Paddle is compiled with "
+    )
+    other = f"{warns}CUDNN 7.6, but CUDNN version in your machine is "
+    fails = (
+        "ExternalError: Cudnn error, CUDNN_STATUS_BAD_PARAM at (/paddle/instance_norm_op.cu:177)\n"
+    )
+    assert triage(f"{other}5.1, which may cause\n").root_causes == ("cudnn-version-mismatch",)
+    assert triage(f"{other}7.3, which may cause\n").root_causes == ()
+    assert (
+        triage(f"{other}7.3, which may cause\n{fails}").root_causes[0] == "cudnn-version-mismatch"
+    )
