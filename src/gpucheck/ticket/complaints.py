@@ -65,7 +65,8 @@ _COMPLAINT = re.compile(
     r"|\berrors? detected in the compilation of\b|\bnvcc(?:\.exe)?\W{1,3}failed with exit\b"
     r"|\bfailed building wheel\b|\b(?:computer|pc|laptop|machine)\b.{0,16}?"
     r"\b(?:crash(?:es|ed)|reboot(?:s|ed)|restarts|shuts down|freezes|froze|unreachable)\b"
-    r"|死机|蓝屏|黑屏"
+    r"|死机|蓝屏|黑屏|\boverheat|\b(?:too|very|gets) hot\b"
+    r"|\b(?:monitor|screen) (?:goes|went|turns|turned|stays|gets) (?:off|black|blank)\b"
     rf"|{_OF_RANKS}"
     r"|\bmake\b.{0,24}?\b(?:recogni[sz]e|detect|find|see)\b.{0,12}?\bgpu\b"
     r"|\b(?:memory|vram) (?:is|was|gets) exceeded\b"
@@ -85,7 +86,7 @@ _LITERALS = (
     "hang", "hung", "stuck", "freez", "froze", "_perf", "busbw", "bus bandwidth",
     "no space left on device", "already in use", "卡", "挂起", "timeout", "timed out", "times out",
     "time out", "超时", "killed", "内存", "resource exhausted", "-9",
-    "just sto", "exceeded",
+    "just sto", "exceeded", "overheat", " hot", "monitor", "screen",
     "安装", "装不上", "装失败", "video card", "nvidia card", "nvidia device", "compilation of",
     "failed building", "crashe", "reboots", "rebooted",
     "restarts", "shuts down", "unreachable", "死机", "蓝屏", "黑屏",
@@ -158,8 +159,7 @@ _FAILS = re.compile(
     r"|\b(?:freez(?:es|ing)|froze|breaks|broken?)\b|\b(?:has|have) lost\b"
     r"|(?:n['\u2019]t|\bnot|\bnever|\bd(?:id|oes)nt) work"
     r"|\b(?:always|stays?|shows|remains?) pending\b"
-    r"|\boverheat|\b(?:too|very|gets) hot\b|\bshuts? (?:itself )?(?:down|off)\b"
-    r"|\b(?:monitor|screen) (?:goes|went|turns|turned|stays|gets) (?:off|black|blank)\b"
+    r"|\bshuts? (?:itself )?(?:down|off)\b"
     r"|报错|错误|失败|卡死|卡住|崩溃|无法释放|(?<!能)不能用|用不了|エラー"
     r"|\u043e\u0448\u0438\u0431\u043a|\u0432\u044b\u043b\u0435\u0442\u0430"
     r"|\u0437\u0430\u0432\u0438\u0441|\u043d\u0435 \u0440\u0430\u0431\u043e\u0442\u0430",
@@ -168,7 +168,7 @@ _FAILS = re.compile(
 """Something fails, whatever it is; the Russian words say error, crashes, hangs, does not work."""
 _FAILING = (
     "error", "fail", "crash", "hang", "hung", "freez", "froze", "break", "broke", " lost", "work",
-    " hot", "shut", "monitor", "screen", "pending",
+    "shut", "pending",
     "无法释放", "报错", "错误", "失败", "卡死", "卡住", "崩溃", "不能用", "用不了",
     "\u043e\u0448\u0438\u0431\u043a", "\u0432\u044b\u043b\u0435\u0442\u0430",
     "\u0437\u0430\u0432\u0438\u0441", "\u0440\u0430\u0431\u043e\u0442\u0430", "エラー",
