@@ -102,7 +102,8 @@ _WHY = re.compile(
 )
 _WISH = re.compile(
     r"\[?(?:feature|feat|rfc|docs?|documentation|roadmap|proposal|track|performance|perf|misc)"
-    r"(?: request)?\]?\s?[:\])]|feature request|\[(?:model|new model)\]",
+    r"(?: request)?\]?\s?[:\])]|feature request|\[(?:model|new model)\]"
+    r"|(?:加上|增加|新增|添加)(?!了|后|完)",
     re.IGNORECASE,
 )
 _TITLE = 3
