@@ -27,6 +27,7 @@ from gpucheck.facts.system import System
 from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Check, Outcome
+from gpucheck.findings.gpu_code import GPU_TOO_NEW_FOR_TORCH, GPU_TOO_OLD_FOR_TORCH
 from gpucheck.language import say
 from gpucheck.log_patterns.matcher import Match
 from gpucheck.log_patterns.text import Text
@@ -67,8 +68,8 @@ _NAMED, _SOUND = 0.5, 0.3
 """Chosen: the share from which a lead is a possible cause, and up to which the others may say that
 nothing is wrong; docs/evidence.md has how many of these causes are right."""
 _NAMED_BY_LITTLE = 0.85
-"""Chosen: where somebody tells little, and complains of nothing that is known."""
-_WITHOUT_CODE = {"gpu-too-new-for-torch", "gpu-too-old-for-torch"}
+"""Chosen: where somebody tells little, or complains of nothing that is known."""
+_WITHOUT_CODE = {GPU_TOO_NEW_FOR_TORCH.slug, GPU_TOO_OLD_FOR_TORCH.slug}
 """Causes by which kernels fail, not the start of CUDA."""
 _FIRST_USE = 'python -c "import torch; torch.cuda.init()"'
 """It prints why CUDA does not start, where is_available says only that it does not."""
@@ -129,11 +130,10 @@ def _with_leads(report: Report, reading: Reading, tables: Tables) -> Report:
         return report
     sources = {**pasted.sources, "leads": say("the wording of the text")}
     pasted = msgspec.structs.replace(pasted, leads=leads, sources=sources)
-    vague = reading.tells and is_vague(pasted.complaint or "")
-    tells = reading.recognised or pasted.complaint or not only_asks(reading.text)
-    named = _is_named_by(
-        leads, least=_NAMED if tells and not (pasted.complaint and vague) else _NAMED_BY_LITTLE
-    )
+    complaint = pasted.complaint or ""
+    vague = complaint and reading.tells and is_vague(complaint)
+    tells = reading.recognised or complaint or not only_asks(reading.text)
+    named = _is_named_by(leads, least=_NAMED if tells and not vague else _NAMED_BY_LITTLE)
     # Not where programs alone speak: they mention many a fault that they do not have.
     if report.verdict == "unknown" and named and somebody_speaks(reading.text.lines):
         sources["by_wording"] = sources["leads"]
