@@ -34,13 +34,20 @@ from gpucheck.ticket.reading import Reading
 
 _OF_THE_TEXT = ("signs", "readers", "taken", "failure", "tells", "launcher", "computes_with")
 _FRAMEWORKS = {
-    "paddle": "PaddlePaddle", "tensorflow": "TensorFlow", "onnxruntime": "ONNX Runtime",
-    "ctranslate2": "CTranslate2", "mxnet": "MXNet", "darknet": "Darknet", "caffe": "Caffe",
-    "jaxlib": "JAX", "llama.cpp": "llama.cpp", "ollama": "Ollama",
+    # Not a folder of somebody's: /home/paddle.
+    "PaddlePaddle": r"(?<!/home/)(?<!users\\)paddle", "TensorFlow": "tensorflow",
+    "ONNX Runtime": "onnxruntime|onnxgpu", "CTranslate2": "ctranslate2", "MXNet": "mxnet",
+    "Darknet": "darknet", "Caffe": r"(?<![\w/])caffe\b|/caffe[/.]", "CuPy": "cupy",
+    # A list of packages has jaxlib, too.
+    "JAX": r"\bimport jax\b|\bjax\.(?:devices|numpy|random)|jaxlib[/\\]|xla_bridge",
+    "llama.cpp": r"llama\.cpp", "whisper.cpp": r"whisper\.cpp", "Ollama": "ollama",
 }  # fmt: skip
-"""Words of frameworks whose installation is none of PyTorch's, with their names."""
+"""Frameworks whose installation is none of PyTorch's, with what a text about them has."""
+_OF_TORCH = ("torch", "caffe2", "3c10", "c10::", "libc10", "aten/")
+"""PyTorch and its own C++ libraries and namespaces: caffe2::TypeMeta is no Caffe."""
 _TORCH = re.compile(r"torch|cu1[123]\d\b", re.IGNORECASE)
 
+_ADDRESS = re.compile(r"https?://\S{1,300}")
 _TRACEBACK = say("Python traceback")
 _FAMILIES: dict[str, tuple[str, ...]] = {
     say("NCCL log"): ("nccl info", "nccl warn", "nccl error", "ncclsystemerror",
@@ -101,10 +108,11 @@ def snapshot_of(reading: Reading, tables: Tables) -> Snapshot:
 
 def _framework(text: str) -> str | None:
     """Return the framework that a text names most, unless it names PyTorch."""
-    if "torch" in text:
+    if any(sign in text for sign in _OF_TORCH):
         return None
-    counts = {name: text.count(word) for word, name in _FRAMEWORKS.items() if word in text}
-    return max(counts, key=lambda name: counts[name], default=None)
+    text = _ADDRESS.sub("", text)
+    counts = {name: len(re.findall(words, text)) for name, words in _FRAMEWORKS.items()}
+    return max(filter(counts.get, counts), key=lambda name: counts[name], default=None)
 
 
 def matches_of(pasted: Pasted) -> Sequence[Match]:
