@@ -48,7 +48,7 @@ _DATED_DAEMON = re.compile(
     rf"\s{{0,8}}{_PRINTED_STAMP} [\w.-]{{1,64}} [A-Za-z][\w./@()-]{{0,60}}: "
 )
 
-_FIELD = re.compile(r"\s{2,60}[A-Z0-9][\w /().,#%+-]{0,60}?\s{0,50}: ?\S.{0,160}$")
+_FIELD = re.compile(r"\s{2,60}(?!ERROR: )[A-Z0-9][\w /().,#%+-]{0,60}?\s{0,50}: ?\S.{0,160}$")
 """A labelled value of a listing, indented below its heading: ``nvidia-smi -q``, lspci, lshw."""
 # Two blanks before the colon: programs align fields so, and prose does not.
 _ALIGNED = re.compile(r"[A-Z][\w /().,#%+-]{0,60}?\s{2,50}: \S.{0,160}$")

@@ -60,7 +60,8 @@ _WRONG = re.compile(
     r"\b(?:errors?|fail\w{0,3}|crash\w{0,3}|wrong|broken|problems?|issues?|bugs?|cannot|unable|why)\b"
     r"|\b(?:do|does|did|is|was|wo|ca|could|are)n['\u2019]?t\b"
     r"|\bnot (?:work|found|us|detect|recogni)"
-    r"|\b(?:help|refuses?|always|minutes|hours)\b|挂了|爆|不到|不识别|没装|分钟"
+    r"|\b(?:help me|any(?:body|one) help|refuses?|always|minutes|hours)\b"
+    r"|挂了|爆|不到|不识别|没装|分钟"
     r"|报错|错误|失败|用不了|不能用|没有?(?:发现|用)|[找检].{0,2}不到|无法|没法|不起作用|为什么|为啥"
 )
 _TITLE = 3
