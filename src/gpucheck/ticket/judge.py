@@ -55,7 +55,7 @@ from gpucheck.ticket.reading import Reading, read
 from gpucheck.ticket.what_to_ask import COLLECT_ENV, asked_about
 
 _NVIDIA_SMI = "nvidia-smi"
-_OF_WINDOWS = re.compile(r"\w\.(?:dll|exe|pyd)\b|\b[A-Z]:\\\w", re.IGNORECASE)
+_OF_WINDOWS = re.compile(r"\w\.(?:dll|exe|pyd)\b|\b[A-Z]:\\\w|\\AppData\\", re.IGNORECASE)
 """Files that only Windows has: a line with one needs no word for the system."""
 _DOUBT, _DOUBT_BESIDE_FACTS = (0.5, 0.3), (0.8, 0.5)
 """Chosen: the share of faults among texts in such words from which one is not called healthy though

@@ -217,7 +217,9 @@ def _what_to_send(report: Report) -> list[str]:
     """Ask for what would decide: words (a Sentence) in a sentence, a command in a block."""
     # Only of a text the reasons are ours: a saved machine brings its own, of anybody.
     asked = report.open_questions if report.snapshot.origin == "pasted" else ()
-    wanted = next(filter(None, map(_asked_for, asked)), asked_about(report.snapshot.get(Pasted)))
+    wanted = next(filter(None, map(_asked_for, asked)), COLLECT_ENV)
+    if wanted == COLLECT_ENV:
+        wanted = asked_about(report.snapshot.get(Pasted))
     if isinstance(wanted, Sentence):
         return [escaped(say("Please send {what}.", what=wanted))]
     return [spoken(_SEND), block((wanted,))]

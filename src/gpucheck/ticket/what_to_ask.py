@@ -16,12 +16,13 @@ _INSTALLS = re.compile(r"\b(?:un)?install|安装|装不上", re.IGNORECASE)
 ASKS, SLOW = "asks", "slow"
 BUILDS, NOT_PYTHON, TORCH_FAILS = "builds", "not-python", "torch-fails"
 DRIVER_WAITS, HANGS, NCCL_FAILS, RANKS_HANG = "driver-waits", "hangs", "nccl-fails", "ranks-hang"
-HOSTED, IN_NOTEBOOK = "hosted", "in-notebook"
+ENVIRONMENT_SHOWN, HOSTED, IN_NOTEBOOK = "environment-shown", "hosted", "in-notebook"
 """Circumstances of a text: each changes what shows more."""
 _HOSTED = ("colab", "kaggle", "/content/")
 _NOTEBOOKS = (*_HOSTED, "jupyter", "ipykernel", "ipython-input", ".ipynb")
 _NCCL = re.compile(
-    r"nccl (?:library )?error|\bnccl(?:unhandled|system|internal|invalid|remote)\w{0,24}|nccl warn",
+    r"nccl (?:library )?error|\bnccl(?:unhandled|system|internal|invalid|remote)\w{0,24}|nccl warn"
+    r"|\[c10d\]|rendezvous\w{0,24}error",
 )
 _SEVERAL = (
     "nccl", "ddp", "torchrun", "torch.distributed", "deepspeed", "multi-gpu", "multi-node",
@@ -80,6 +81,7 @@ def circumstances_in(text: Text) -> list[str]:
     found = {
         IN_NOTEBOOK: any(sign in lower for sign in _NOTEBOOKS),
         HOSTED: any(sign in lower for sign in _HOSTED),
+        ENVIRONMENT_SHOWN: "[pip3] torch==" in lower or "[conda] pytorch " in lower,
         TORCH_FAILS: any(sign in lower for sign in _TORCH_FAILS),
         NOT_PYTHON: "torch" not in lower and any(sign in lower for sign in _NOT_PYTHON),
     }
@@ -95,7 +97,7 @@ def circumstances_in(text: Text) -> list[str]:
             HANGS: stands_still,
             SLOW: any(map(_SLOW.search, (line.text.lower() for line in text.lines[:_TITLE]))),
             BUILDS: _said(text, _OF_BUILD, _BUILD, printed=True),
-            NCCL_FAILS: _said(text, ("nccl",), _NCCL, printed=True),
+            NCCL_FAILS: _said(text, ("nccl", "[c10d]", "rendezvous"), _NCCL, printed=True),
         }
     return [name for name, holds in found.items() if holds]
 
@@ -157,7 +159,7 @@ def _of_ranks(around: Iterable[str]) -> Sentence | None:
 def _of_environment(pasted: Pasted) -> str:
     """Return what shows the state of the environment, or what the program does in it."""
     around = pasted.circumstances or ()
-    if COLLECT_ENV.rpartition(".")[2] in (pasted.readers or ()):
+    if ENVIRONMENT_SHOWN in around or COLLECT_ENV.rpartition(".")[2] in (pasted.readers or ()):
         return while_slow(pasted) or RUN
     if pasted.computes_with:
         return say(
