@@ -54,15 +54,19 @@ _TORCH_FAILS = (
 )  # fmt: skip
 _NOT_PYTHON = ("devicequery", "bandwidthtest", "all_reduce_perf", "hashcat", "cudarc", "vkallocate")
 _ASKED = re.compile(
-    r"\?|\uff1f|\b(?:could|would) you\b|\bplease (?:add|provide|support)\b|\bi'd (?:be glad|like)\b"
-    r"|请问|想问|能否|能不能|是否|是不是|支不支持|如何|怎么|有没有|[吗么]\s|多少|多大|哪个"
+    r"\b(?:could|would|did|do) you\b|\b(?:can|may|could) (?:i|we)\b"
+    r"|\bplease (?:add|provide|support)\b"
+    r"|\bhow (?:much|many)\b|\bwhere do i\b|\bwould that be\b"
+    r"|\bdoes it (?:run|support|work) (?:on|with)\b|\bdid anyone\b"
+    r"|支持|能不能|可不可以|可以.{0,12}吗|能(?:在|用|跑|够|否).{0,24}|多少|多大|几张|哪个版本|考虑"
 )
+"""A wish, or a question what is possible or needed."""
 _WRONG = re.compile(
     r"\b(?:errors?|fail\w{0,3}|crash\w{0,3}|wrong|broken|problems?|issues?|bugs?|cannot|unable|why)\b"
-    r"|\b(?:do|does|did|is|was|wo|ca|could|are)n['\u2019]?t\b"
+    r"|\b(?:do|does|did|is|was|wo|ca|could|are)n['\u2019]?t\b|\bnan\b"
     r"|\bnot (?:work|found|us|detect|recogni)"
-    r"|\b(?:help me|any(?:body|one) help|refuses?|always|minutes|hours)\b"
-    r"|挂了|爆|不到|不识别|没装|分钟"
+    r"|\b(?:help me|any(?:body|one) help|refuses?|always|minutes|hours|forever|normal)\b|\bslow"
+    r"|挂了|爆|不到|不识别|没装|分钟|正常|怎么办|坏了|一直|[变慢低]了|很[慢低]"
     r"|报错|错误|失败|用不了|不能用|没有?(?:发现|用)|[找检].{0,2}不到|无法|没法|不起作用|为什么|为啥"
 )
 _TITLE = 3
