@@ -375,7 +375,7 @@ def _numpy_again(fix: Fix, *, release: str) -> Fix:
     if _OLDER_NUMPY not in fix.commands:
         return fix
     text = say(
-        "The text shows NumPy {release}, which fits. Another NumPy is loaded, or one of the two "
+        "The text shows NumPy {release}, the right one. Another NumPy is loaded, or one of the two "
         "installations is damaged: the first command prints which files are loaded. The second one "
         "installs NumPy anew in that environment.",
         release=release,
