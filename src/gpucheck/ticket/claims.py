@@ -46,6 +46,11 @@ _FRAMEWORKS = {
     "llama.cpp": r"llama\.cpp", "whisper.cpp": r"whisper\.cpp", "Ollama": "ollama",
 }  # fmt: skip
 """Frameworks whose installation is none of PyTorch's, with what a text about them has."""
+_OF_FRAMEWORKS = (
+    "paddle", "tensorflow", "onnxruntime", "onnxgpu", "ctranslate2", "mxnet", "darknet", "caffe",
+    "cupy", "jax", "xla_bridge", "llama.cpp", "whisper.cpp", "ollama",
+)  # fmt: skip
+"""One of them is in each text about a framework."""
 _OF_TORCH = ("torch", "caffe2", "3c10", "c10::", "libc10", "aten/")
 """PyTorch and its own C++ libraries and namespaces: caffe2::TypeMeta is no Caffe."""
 _TORCH = re.compile(r"torch|cu1[123]\d\b", re.IGNORECASE)
@@ -104,19 +109,20 @@ def snapshot_of(reading: Reading, tables: Tables) -> Snapshot:
         failure=_failed(reading.failure) if reading.failure is not None else None,
         tells=reading.tells,
         launcher=launcher_in(reading.text.lower),
-        computes_with=_framework(reading.text.lower),
+        computes_with=_framework(reading.text),
         circumstances=circumstances_in(reading.text),
         sources={**pasted.sources, **dict.fromkeys(_OF_THE_TEXT, say("the text"))},
     )
     return Snapshot(sections, ProbeRuns(), tables=tables.version, origin="pasted")
 
 
-def _framework(text: str) -> str | None:
+def _framework(text: Text) -> str | None:
     """Return the framework that a text names most, unless it names PyTorch."""
-    if any(sign in text for sign in _OF_TORCH):
+    held = text.held(_OF_FRAMEWORKS)
+    if not held or any(sign in text.lower for sign in _OF_TORCH):
         return None
-    text = _ADDRESS.sub("", text)
-    counts = {name: len(re.findall(words, text)) for name, words in _FRAMEWORKS.items()}
+    without = _ADDRESS.sub("", text.lower)
+    counts = {name: len(re.findall(words, without)) for name, words in _FRAMEWORKS.items()}
     return max(filter(counts.get, counts), key=lambda name: counts[name], default=None)
 
 

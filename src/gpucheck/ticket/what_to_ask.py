@@ -20,10 +20,12 @@ ENVIRONMENT_SHOWN, HOSTED, IN_NOTEBOOK = "environment-shown", "hosted", "in-note
 """Circumstances of a text: each changes what shows more."""
 _HOSTED = ("colab", "kaggle", "/content/")
 _NOTEBOOKS = (*_HOSTED, "jupyter", "ipykernel", "ipython-input", ".ipynb")
-_NCCL = re.compile(
-    r"nccl (?:library )?error|\bnccl(?:unhandled|system|internal|invalid|remote)\w{0,24}|nccl warn"
-    r"|\[c10d\]|rendezvous\w{0,24}error",
-)
+_OF_ENVIRONMENT = ("[pip3] torch==", "[conda] pytorch ")
+_NCCL_FAILS = (
+    "nccl error", "nccl library error", "ncclunhandled", "ncclsystem", "ncclinternal",
+    "ncclinvalid", "ncclremote", "nccl warn", "[c10d]", "rendezvouserror",
+    "rendezvousconnectionerror", "rendezvoustimeouterror",
+)  # fmt: skip
 _SEVERAL = (
     "nccl", "ddp", "torchrun", "torch.distributed", "deepspeed", "multi-gpu", "multi-node",
     "multi gpu", "multi node", "multinode", "tensor-parallel", "tensor_parallel", "nproc_per_node",
@@ -47,7 +49,7 @@ _BUILD = re.compile(
     r"|编译.{0,8}(?:失败|报错|出错|错误|不)"
     r"|failed (?:to build|building)"
 )
-_OF_BUILD = ("ninja: build", "compil", "build", "nvcc", "编译")
+_OF_BUILD = ("compil", "build", "nvcc", "编译")
 _TORCH_FAILS = (
     "from torch._c import", "_load_global_deps", "no module named 'torch'",
     'no module named "torch"', "no module named torch\n", r"torch\lib", "_load_dll_libraries",
@@ -75,33 +77,37 @@ _SHORT = 600
 """Chosen: characters of a text that may be nothing but a question."""
 _MOST = 60
 """Lines with each of the words that are looked at."""
+_LITERALS = (
+    *_NOTEBOOKS, *_OF_ENVIRONMENT, *_TORCH_FAILS, *_NOT_PYTHON, *_OF_STILL, *_SEVERAL, *_OF_BUILD,
+    *_NCCL_FAILS, "nvidia-smi", "torch",
+)  # fmt: skip
 _LONGEST = 400
 """Characters of a line that are looked at."""
 
 
 def circumstances_in(text: Text) -> list[str]:
     """Return what changes what to ask for."""
-    lower = text.lower
+    held = frozenset(text.held(_LITERALS))
     found = {
-        IN_NOTEBOOK: any(sign in lower for sign in _NOTEBOOKS),
-        HOSTED: any(sign in lower for sign in _HOSTED),
-        ENVIRONMENT_SHOWN: "[pip3] torch==" in lower or "[conda] pytorch " in lower,
-        TORCH_FAILS: any(sign in lower for sign in _TORCH_FAILS),
-        NOT_PYTHON: "torch" not in lower and any(sign in lower for sign in _NOT_PYTHON),
+        IN_NOTEBOOK: not held.isdisjoint(_NOTEBOOKS),
+        HOSTED: not held.isdisjoint(_HOSTED),
+        ENVIRONMENT_SHOWN: not held.isdisjoint(_OF_ENVIRONMENT),
+        TORCH_FAILS: not held.isdisjoint(_TORCH_FAILS),
+        NOT_PYTHON: "torch" not in held and not held.isdisjoint(_NOT_PYTHON),
     }
     if is_wish(text):
         found[ASKS] = True
     else:
-        stands_still = _said(text, _OF_STILL, _STILL)
-        several = any(sign in lower for sign in _SEVERAL)
+        stands_still = _said(text, held.intersection(_OF_STILL), _STILL)
+        waits = stands_still and _said(text, held.intersection(["nvidia-smi"]), _SMI_WAITS)
         found |= {
             ASKS: _is_question(text),
-            DRIVER_WAITS: stands_still and _said(text, ("nvidia-smi",), _SMI_WAITS),
-            RANKS_HANG: stands_still and several,
+            DRIVER_WAITS: waits,
+            RANKS_HANG: stands_still and not held.isdisjoint(_SEVERAL),
             HANGS: stands_still,
-            SLOW: any(map(_SLOW.search, (line.text.lower() for line in text.lines[:_TITLE]))),
-            BUILDS: _said(text, _OF_BUILD, _BUILD, printed=True),
-            NCCL_FAILS: _said(text, ("nccl", "[c10d]", "rendezvous"), _NCCL, printed=True),
+            SLOW: any(_SLOW.search(line.text.lower()) for line in text.lines[:_TITLE]),
+            BUILDS: _said(text, held.intersection(_OF_BUILD), _BUILD, printed=True),
+            NCCL_FAILS: not held.isdisjoint(_NCCL_FAILS),
         }
     return [name for name, holds in found.items() if holds]
 
@@ -115,13 +121,13 @@ def _is_question(text: Text) -> bool:
 
 
 def _said(
-    text: Text, literals: Iterable[str], words: re.Pattern[str], *, printed: bool = False
+    text: Text, literals: frozenset[str], words: re.Pattern[str], *, printed: bool = False
 ) -> bool:
     """Whether a line has such words; of what programs print only if ``printed``."""
     return any(
         words.search(text.lines[index].text[:_LONGEST].lower())
         and (printed or role_of(text, index) not in PRINTED)
-        for index in text.find(*literals, most=_MOST)
+        for index in (text.find(*literals, most=_MOST) if literals else ())
     )
 
 
