@@ -147,7 +147,10 @@ def test_a_node_is_drained_by_its_own_scheduler() -> None:
 def test_the_traces_of_a_hardware_fault_are_collected_first() -> None:
     found = careful(("sudo reboot",), UBUNTU, NO_CONTAINER, is_hardware=True)
     assert found.commands == ("sudo nvidia-bug-report.sh", "sudo reboot")
-    assert interruption.COLLECT_FIRST in found.cautions
+    assert interruption.COLLECT_BEFORE_RESTART in found.cautions
+    reset = careful(("sudo nvidia-smi --gpu-reset -i 0",), UBUNTU, NO_CONTAINER, is_hardware=True)
+    assert reset.cautions[0] == interruption.RESET_STOPS_OTHERS
+    assert reset.cautions[-1] == interruption.COLLECT_BEFORE_RESET
     inside = careful(("sudo reboot",), UBUNTU, DOCKER, is_hardware=True)
     assert inside.commands == ("sudo reboot",)
     assert careful(("sudo reboot",), UBUNTU, NO_CONTAINER).commands == ("sudo reboot",)

@@ -109,6 +109,7 @@ def test_a_private_extension_is_compiled_again() -> None:
         "Delete the folder build beside the setup.py of my_ext, and recompile it "
     )
     assert found.fixes[0].commands == (
+        "/env/bin/python -m pip install setuptools wheel",
         "/env/bin/python -m pip install --no-build-isolation --force-reinstall --no-deps .",
     )
 

@@ -60,7 +60,7 @@ def test_a_library_that_is_not_there(tmp_path: Path) -> None:
     assert section.library == ""
     assert section.load_error == words
     assert section.init_code is None
-    assert section.problem("init_code") == f"libcuda: loading failed ({words})"
+    assert section.problem("init_code") == f"libcuda could not be loaded ({words})"
 
 
 def test_a_machine_without_a_record_has_no_library(tmp_path: Path) -> None:

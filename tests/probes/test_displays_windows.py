@@ -82,8 +82,8 @@ def test_one_without_a_driver_may_be_there_or_not() -> None:
     found = read(keys(ClassGUID=None, Service=None, Driver=None, CompatibleIDs=compatible))
     assert found.gpus is None
     assert found.problem("gpus") == (
-        "Windows knows NVIDIA GeForce RTX 3080, but no driver serves it: it may lack one, be "
-        "disabled, or have been taken out"
+        "Windows has a record of a GPU (NVIDIA GeForce RTX 3080), but no driver serves it: it may "
+        "lack one, be disabled, or have been taken out"
     )
 
 

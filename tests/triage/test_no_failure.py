@@ -3,6 +3,7 @@
 from each import each
 
 from gpucheck import triage
+from gpucheck.facts.request import Pasted
 from gpucheck.output.ticket_text import render
 from gpucheck.ticket.ticket_reply import reply
 
@@ -21,6 +22,11 @@ COMPLAINS = (
     "why train be killed?\niter 144: time:1.722(sec), total-loss 0.5882\n\n**Killed**\n",
     "训练时占的内存越来越大，最后报错\n",
     "Resource exhausted\nошибка показана на скрине ниже\n",
+    "Hi, our training on several machines ends with a message of error 12. Any idea why?\n",
+    "Failed to build flash-attn\n\nPython is 3.10.18, and the model is that of the guide\n",
+    "gpu-2-5 has lost a GPU\n\nPerhaps the GPU of the training needs a reset or a restart of it\n",
+    "My card gets very hot, up to 110 degrees, even when I train no model. What can I do?\n",
+    "请教一下，多 GPU 训练失败，提示没装 NVIDIA 的库，但是 windows 上好像没有\n",
     "After loading the checkpoint of the model, it just stoped and the gpus are occupied.\n",
 )
 
@@ -36,6 +42,28 @@ def test_where_nothing_fails_no_fault_of_the_environment_shows(text: str) -> Non
 @each("text", COMPLAINS)
 def test_who_complains_of_the_environment_is_not_called_healthy(text: str) -> None:
     assert triage(text).verdict != "healthy"
+
+
+@each(
+    "text",
+    (
+        "I trained your model on my card for days without errors.\nWhich learning rate is best?\n",
+        "[Feature]: show which node of a training has failed, and where the model was saved\n",
+        "请问这个项目的模型能不能用多张显卡来训练？有没有多卡训练的示例和说明？\n",
+    ),
+)
+def test_failures_that_did_not_happen_are_no_complaint(text: str) -> None:
+    assert triage(text).verdict == "healthy"
+
+
+def test_what_programs_print_of_errors_is_no_complaint_of_a_person() -> None:
+    log = "Loading the model\nepoch one\nepoch two\nFailed to open the protocol names file\nsaved\n"
+    assert triage(log).snapshot.get(Pasted).complaint is None
+
+
+def test_who_says_both_that_cuda_is_available_and_that_torch_cannot_use_it_complains() -> None:
+    said = "[Bug]: torch.cuda.is_available() = True RuntimeError: Torch is not able to use GPU;\n"
+    assert triage(said).snapshot.get(Pasted).cuda_available is False
 
 
 def test_a_working_cuda_is_said_to_work() -> None:
@@ -96,3 +124,73 @@ def test_whose_code_failed_is_not_guessed_where_no_frame_shows_it() -> None:
 def test_a_crash_is_of_a_rank_only_where_there_are_several(beside: str, cause: str | None) -> None:
     found = triage(f"{beside}running torch on the GPU\nSegmentation fault (core dumped)\n")
     assert found.root_causes[:1] == (cause or "rank-crashed",)
+
+
+def test_a_fault_of_triton_and_a_mask_beside_a_found_device_accuse_nothing() -> None:
+    codegen = "RuntimeError: Internal Triton PTX codegen error\n"
+    assert "extension-abi-mismatch" not in triage(f"With flash_attn:\n{codegen}").root_causes
+    masked = "Is CUDA_VISIBLE_DEVICES=2 ignored?\n"
+    assert triage(masked).root_causes == ("visible-devices-hides-gpus",)
+    found = "I tensorflow/core/gpu_init.cc:102] Found device 0 with properties:\n"
+    assert triage(masked + found).root_causes == ()
+
+
+NO_CODE = "RTX 5090 with torch 2.5.1+cu124: torch.cuda.is_available() returns "
+
+
+def test_a_build_without_code_for_the_gpu_does_not_explain_that_cuda_is_not_available() -> None:
+    report = triage(f"{NO_CODE}False\n")
+    assert report.root_causes == ("gpu-too-new-for-torch",)
+    assert [question.fact for question in report.open_questions] == ["pasted.cuda_available"]
+    assert "nvidia-smi" in reply(report)
+    assert "does not make is_available() False; ask for: nvidia-smi" in render(report, width=200)
+    with_driver = triage(f"{NO_CODE}False\n| NVIDIA-SMI 570.86.15  Driver Version: 570.86.15 |\n")
+    assert "torch.cuda.init()" in str(with_driver.open_questions[0].reason)
+    assert triage(f"{NO_CODE}True\n").open_questions == ()
+
+
+KERNEL_OF_TORCH = (
+    "THCudaCheck FAIL file=/conda-bld/torch/lib/THC/generic/THCTensorMathPointwise.cu line=246 "
+    "error=8 : invalid device function\n"
+)
+
+
+def test_an_old_card_has_no_code_in_torch_itself() -> None:
+    assert triage(f"GPU: GeForce GT 720M\n{KERNEL_OF_TORCH}").root_causes == (
+        "gpu-too-old-for-torch",
+    )
+    seen = triage(f"torch.cuda.is_available()\nTrue\n{KERNEL_OF_TORCH}")
+    assert "extension-gpu-unsupported" not in seen.root_causes
+
+
+def test_what_failed_in_a_replica_is_not_the_exception_that_passes_it_on() -> None:
+    raised = "RuntimeError: Caught RuntimeError in replica 1 on device 1.\n"
+    assert triage(f"CUBLAS_STATUS_NOT_SUPPORTED\n\n{raised}").root_causes == (
+        "cublas-runtime-failure",
+    )
+
+
+def test_a_torch_built_without_numpy_is_no_fault_of_the_program() -> None:
+    report = triage("RuntimeError: PyTorch was compiled without NumPy support\n")
+    assert "application-bug" not in report.root_causes
+
+
+def test_an_indented_error_of_pip_is_no_field_of_a_listing() -> None:
+    listed = "        Looking in indexes: https://pypi.org/simple\n        Looking in links: x\n"
+    error = "        ERROR: Could not find a version that satisfies the requirement torch==1.9.0\n"
+    assert triage(listed + error).root_causes == ("torch-python-unsupported",)
+
+
+def test_another_major_release_of_cudnn_than_paddle_was_built_for_is_the_cause() -> None:
+    warns = (
+        "W0309 device_context.cc:295] WARNING: device: 0. The installed Paddle is compiled with "
+    )
+    other = f"{warns}CUDNN 7.6, but CUDNN version in your machine is "
+    fails = (
+        "ExternalError: Cudnn error, CUDNN_STATUS_BAD_PARAM at (/paddle/instance_norm_op.cu:177)\n"
+    )
+    assert triage(f"{other}5.1, which may cause\n").root_causes == ("cudnn-version-mismatch",)
+    assert triage(f"{other}7.3, which may cause\n").root_causes == ()
+    assert (
+        triage(f"{other}7.3, which may cause\n{fails}").root_causes[0] == "cudnn-version-mismatch"
+    )

@@ -70,13 +70,13 @@ class ExtensionFixes(Derived):
         if fix.commands or not self._table.of_package(package):
             return fix
         both = say(
-            "This command shows a release of {package} and a torch, perhaps an older one, that "
-            "fit.",
+            "This command shows a release of {package} and a torch (perhaps an older one) that "
+            "fit together.",
             package=package,
         )
         return replace(
             fix,
-            text=in_turn((fix.text, both)),
+            text=in_turn((both, or_else(fix).text)),
             commands=(self._python.recommend("--with", package),),
         )
 
@@ -122,13 +122,13 @@ class ExtensionFixes(Derived):
             "install", "--no-build-isolation", "--force-reinstall", "--no-deps", "."
         )
         example = say(
-            "The pip command is an example: run it in the folder with {package}'s source.",
+            "The last command is an example: run it in the folder with {package}'s source.",
             package=found.name,
         )
         programs = self._programs.install(compiler=compiler, headers=headers)
         return Fix(
             text=in_turn([text, example]) if command else text,
-            commands=(*programs, command) if command else (),
+            commands=(*programs, *self._what_builds(), command) if command else (),
             verify=self._python.verify(),
         )
 
@@ -145,7 +145,7 @@ class ExtensionFixes(Derived):
             return Fix(text=in_turn((release, from_source)), verify=verify)
         if lacking := self._tools.lacking_for_cuda():
             no_tools = say(
-                "To compile it against this torch, this machine lacks {lacking}.",
+                "Compiling it against this torch needs what this machine lacks: {lacking}.",
                 lacking=lacking,
             )
             return Fix(text=in_turn((release, no_tools)), verify=verify)
@@ -155,9 +155,13 @@ class ExtensionFixes(Derived):
         )
         return Fix(
             text=in_turn((release, compiling)),
-            commands=(*self._python.get_pip(), self._compile(package, version)),
+            commands=(*self._what_builds(), self._compile(package, version)),
             verify=verify,
         )
+
+    def _what_builds(self) -> tuple[str, ...]:
+        """Return what installs that of a build which a fresh environment lacks; the rest stays."""
+        return (*self._python.get_pip(), self._python.pip("install", "setuptools", "wheel"))
 
     def _compile(self, package: str, version: str) -> str:
         """Return the command that compiles a release here, of which PyPI has wheels as well."""
@@ -221,7 +225,7 @@ class ExtensionFixes(Derived):
             ),
             commands=(
                 self._python.variable("TORCH_CUDA_ARCH_LIST", ";".join(capabilities)),
-                *self._python.get_pip(),
+                *self._what_builds(),
                 self._compile(name, version),
             )
             if version and "source" in self._on_pypi(name)
@@ -451,7 +455,7 @@ class ExtensionFixes(Derived):
             return Fix(
                 text=say(
                     "Install a wheel of {package} for torch {torch} and this Python, if there is "
-                    "one at {page}. To compile its source, this machine lacks {lacking}.",
+                    "one at {page}. Compiling its source needs what this machine lacks: {lacking}.",
                     package=package,
                     torch=torch,
                     page=f"https://github.com/{row.repository if row else package}/releases",
@@ -467,7 +471,7 @@ class ExtensionFixes(Derived):
                 "compiler.", package=package, torch=torch,
             ),
             commands=(
-                *self._python.get_pip(),
+                *self._what_builds(),
                 self._python.pip(
                     "install", "--force-reinstall", "--no-deps", "--no-cache-dir",
                     "--no-build-isolation", release,

@@ -128,8 +128,8 @@ OTHERS_END_THEIRS = say(
 STOPS_OTHERS = say("This interrupts everyone who uses this machine. Ask them first.")
 # nvidia-smi's manual, --gpu-reset: no application may use the GPU, nor monitor it.
 RESET_STOPS_OTHERS = say(
-    "Nobody can use the GPU during the reset: ask its users. It is refused while any program uses "
-    "the GPU, a monitor such as DCGM included."
+    "Nobody can use the GPU during the reset: ask its users first. The reset is refused while any "
+    "program uses the GPU, a monitor such as DCGM included."
 )
 RESTART_STOPS_OTHERS = say("The restart interrupts everyone who uses this machine. Ask them first.")
 ENDS_CONTAINER = say(
@@ -148,9 +148,13 @@ DRAIN_EITHER = say(
     "drain)."
 )
 _DRAIN = {"slurm": DRAIN_SLURM, "kubernetes": DRAIN_KUBERNETES, "either": DRAIN_EITHER}
-COLLECT_FIRST = say(
-    "Before the reset or restart, collect the driver's bug report for NVIDIA: what it would "
-    "contain is lost afterwards."
+COLLECT_BEFORE_RESTART = say(
+    "Before the restart, collect the driver's bug report for NVIDIA: some of what it would contain "
+    "is lost afterwards."
+)
+COLLECT_BEFORE_RESET = say(
+    "Before the reset, collect the driver's bug report for NVIDIA: some of what it would contain "
+    "is lost afterwards."
 )
 AS_ADMINISTRATOR = say("Run this in a terminal that was started as administrator.")
 _TWO_SHELLS = say("Commands with $env: or Env: are for PowerShell, those with set for cmd.")
@@ -244,7 +248,9 @@ class Interruption(Derived):
         fix = msgspec.structs.replace(fix, commands=commands, classes=classes, restart=restart)
         if fix.reach != "interrupts":
             return msgspec.structs.replace(fix, cautions=as_root)
-        cautions = (*as_root, *self._cautions(fix), *((COLLECT_FIRST,) if collects else ()))
+        resets = any("--gpu-reset" in command for command in commands)
+        collect = COLLECT_BEFORE_RESET if resets else COLLECT_BEFORE_RESTART
+        cautions = (*as_root, *self._cautions(fix), *((collect,) if collects else ()))
         return msgspec.structs.replace(fix, cautions=cautions)
 
     def _loses_traces(self, commands: tuple[str, ...], restart: str) -> bool:

@@ -345,7 +345,6 @@ def _fix(why: str) -> Fix:
     return Fix(text=text, verify=verify)
 
 
-_ADDRESS = r"[0-9a-fA-F:.]{1,20}"
 # The GPU of a laptop is soldered: nobody can move it to another slot.
 _LAPTOP = r"\b(?:Mobile|Laptop|Max-Q)\b"
 
@@ -422,9 +421,6 @@ def _hit(gpus: list[PciGpu], degraded: list[int], system: System) -> Hit:
     first = gpus[degraded[0]]
     widest = min(first.link_width_max or 0, first.port_width_max or 0)
     fields = ("link_width", "link_width_max", "port_width_max")
-    check_again = "gpucheck"
-    if re.fullmatch(_ADDRESS, first.address or ""):
-        check_again = f"cat /sys/bus/pci/devices/{first.address}/current_link_width"
     virtual = bool(system.virtualization)
     return Hit(
         headline=and_more(
@@ -441,10 +437,10 @@ def _hit(gpus: list[PciGpu], degraded: list[int], system: System) -> Hit:
         fixes=(
             Fix(
                 text=say(
-                    "While the GPU is busy, read the lanes again (an idle GPU may use fewer): "
-                    "{widest} is right. If they stay at {used}, switch the machine off, unplug it, "
-                    "and reseat the card. Then check the riser and the power cables, try another "
-                    "slot, and check the slot's settings in the BIOS.",
+                    "While the GPU is busy, read the lanes again by the command at Verify (an idle "
+                    "GPU may use fewer): {widest} is right. If they stay at {used}, switch the "
+                    "machine off, unplug it, and reseat the card. Then check the riser and the "
+                    "power cables, try another slot, and check the slot's settings in the BIOS.",
                     used=first.link_width,
                     widest=widest,
                 )
@@ -452,8 +448,7 @@ def _hit(gpus: list[PciGpu], degraded: list[int], system: System) -> Hit:
                 else say(
                     "Report it to whoever runs the host: somebody must check the card and its slot."
                 ),
-                commands=() if virtual else (_LANES,),
-                verify=check_again,
+                verify="gpucheck" if virtual else _LANES,
                 restart="" if virtual else "machine",
             ),
         ),

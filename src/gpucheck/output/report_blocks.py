@@ -65,11 +65,10 @@ def _see_the_gpu(report: Report) -> tuple[str, ...]:
     if system.os == "windows":
         text = say(
             "Run this in PowerShell (ignore audio and USB devices). If it lists no GPU, this PC "
-            "has no NVIDIA GPU that is switched on, and PyTorch runs on the CPU. If it lists one "
-            "(without a driver it may be called 3D Video Controller or Microsoft Basic Display "
-            "Adapter) whose problem is CM_PROB_DISABLED, enable it in Device Manager; for any "
-            "other, install the driver from https://www.nvidia.com/drivers. Then run gpucheck "
-            "again."
+            "has no NVIDIA GPU that is switched on, and PyTorch runs on the CPU. If the Problem of "
+            "a GPU is CM_PROB_DISABLED, enable it in Device Manager; if it is any other, install "
+            "the driver from https://www.nvidia.com/drivers (a GPU without one may be called 3D "
+            "Video Controller or Microsoft Basic Display Adapter). Then run gpucheck again."
         )
         listing = "Get-PnpDevice -PresentOnly | where InstanceId -match VEN_10DE"
         return text, f"{listing} | select FriendlyName, Problem"

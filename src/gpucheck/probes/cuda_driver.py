@@ -30,7 +30,9 @@ def collect(host: Host) -> CudaDriver:
 
 def decode(raw: dict[str, Any]) -> CudaDriver:
     """Decode the raw answers (see ``machine/cuinit.py``)."""
-    asked = RawAnswers(raw, "libcuda", {}, _why_unasked(raw))
+    # Nothing answered if it did not load, and the reason names it.
+    source = "" if raw.get("load_error") else "libcuda"
+    asked = RawAnswers(raw, source, {}, _why_unasked(raw))
     loader = RawAnswers(raw, say("dynamic loader"), {})
     if raw.get("init_code") == _NO_DEVICE:
         count: int | None = asked.fill("device_count", 0)
@@ -52,7 +54,7 @@ def decode(raw: dict[str, Any]) -> CudaDriver:
 
 def _why_unasked(raw: dict[str, Any]) -> str:
     if raw.get("load_error"):
-        return say("loading failed ({why})", why=raw["load_error"])
+        return say("libcuda could not be loaded ({why})", why=raw["load_error"])
     code = raw.get("init_code", 0)
     return say("cuInit returned {code}", code=code) if code != 0 else say("not asked")
 

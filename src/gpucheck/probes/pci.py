@@ -128,8 +128,8 @@ def _unclear(host: Host, seen: list[platform.Display], devices: PciDevices) -> s
     for display in seen:
         if display.vendor == _NVIDIA and display.there is None:
             return say(
-                "Windows knows {gpu}, but no driver serves it: it may lack one, be disabled, or "
-                "have been taken out",
+                "Windows has a record of a GPU ({gpu}), but no driver serves it: it may lack one, "
+                "be disabled, or have been taken out",
                 gpu=_of_windows(display, devices).product or f"10de:{display.device_id}",
             )
         if (display.vendor, display.device_id) == _SHARED_GPU:

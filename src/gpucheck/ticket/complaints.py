@@ -12,6 +12,7 @@ from gpucheck.log_patterns.matcher import names_a_part
 from gpucheck.log_patterns.roles import PRINTED, Role, role_of
 from gpucheck.log_patterns.source_code import is_statement
 from gpucheck.log_patterns.text import Line, Text
+from gpucheck.ticket.prose import somebody_speaks
 
 _MOST = 60
 """Lines with each of the words that are looked at."""
@@ -60,8 +61,11 @@ _COMPLAINT = re.compile(
     r"|\berrors? detected in the compilation of\b|\bnvcc(?:\.exe)?\W{1,3}failed with exit\b"
     r"|\bfailed building wheel\b|\b(?:computer|pc|laptop|machine)\b.{0,16}?"
     r"\b(?:crash(?:es|ed)|reboot(?:s|ed)|restarts|shuts down|freezes|froze|unreachable)\b"
-    r"|死机|蓝屏|黑屏"
+    r"|死机|蓝屏|黑屏|\boverheat|\b(?:too|very|gets) hot\b"
+    r"|\b(?:monitor|screen) (?:goes|went|turns|turned|stays|gets) (?:off|black|blank)\b"
     rf"|{_OF_RANKS}"
+    r"|\bmake\b.{0,24}?\b(?:recogni[sz]e|detect|find|see)\b.{0,12}?\bgpu\b"
+    r"|\b(?:memory|vram) (?:is|was|gets) exceeded\b"
     r"|(?<![a-z])oom(?![a-z])|out of memory|爆显存|显存(?:不足|不够|溢出)"
     r"|内存(?:不足|不够|溢出|爆|泄漏|泄露|越来越大|超出)|\bresource exhausted\b"
     r"|\b(?:gets?|got|is|was|be|been|being|train) killed\b|[被就] ?killed|^\W{0,4}killed\W{0,4}$"
@@ -78,7 +82,7 @@ _LITERALS = (
     "hang", "hung", "stuck", "freez", "froze", "_perf", "busbw", "bus bandwidth",
     "no space left on device", "already in use", "卡", "挂起", "timeout", "timed out", "times out",
     "time out", "超时", "killed", "内存", "resource exhausted", "-9",
-    "just sto",
+    "just sto", "exceeded", "overheat", " hot", "monitor", "screen",
     "安装", "装不上", "装失败", "video card", "nvidia card", "nvidia device", "compilation of",
     "failed building", "crashe", "reboots", "rebooted",
     "restarts", "shuts down", "unreachable", "死机", "蓝屏", "黑屏",
@@ -94,7 +98,8 @@ _WHY = re.compile(
 )
 _WISH = re.compile(
     r"\[?(?:feature|feat|rfc|docs?|documentation|roadmap|proposal|track|performance|perf|misc)"
-    r"(?: request)?\]?\s?[:\])]|feature request|\[(?:model|new model)\]",
+    r"(?: request)?\]?\s?[:\])]|feature request|\[(?:model|new model)\]"
+    r"|(?:加上|增加|新增|添加)(?!了|后|完)",
     re.IGNORECASE,
 )
 _TITLE = 3
@@ -145,6 +150,26 @@ _STANDS_STILL = re.compile(
     re.IGNORECASE,
 )
 """What people say of a program that prints no error."""
+_FAILS = re.compile(
+    r"(?<!\bno )(?<!without )(?<!without any )(?<![\w-])\w{0,20}errors?\b(?! (?:bars?|rates?)\b)"
+    r"|(?<!\bno )\bfail(?:s|ed|ing|ures?)?\b|(?<!\bno )\bcrash|\b(?:hangs?|hung)\b|hang住"
+    r"|\b(?:freez(?:es|ing)|froze|breaks|broken?)\b|\b(?:has|have) lost\b"
+    r"|(?:n['\u2019]t|\bnot|\bnever|\bd(?:id|oes)nt) work"
+    r"|\b(?:always|stays?|shows|remains?) pending\b"
+    r"|\bshuts? (?:itself )?(?:down|off)\b"
+    r"|报错|错误|失败|卡死|卡住|崩溃|无法释放|(?<!能)不能用|用不了|エラー"
+    r"|\u043e\u0448\u0438\u0431\u043a|\u0432\u044b\u043b\u0435\u0442\u0430"
+    r"|\u0437\u0430\u0432\u0438\u0441|\u043d\u0435 \u0440\u0430\u0431\u043e\u0442\u0430",
+    re.IGNORECASE,
+)
+"""Something fails, whatever it is; the Russian words say error, crashes, hangs, does not work."""
+_FAILING = (
+    "error", "fail", "crash", "hang", "hung", "freez", "froze", "break", "broke", " lost", "work",
+    "shut", "pending",
+    "无法释放", "报错", "错误", "失败", "卡死", "卡住", "崩溃", "不能用", "用不了",
+    "\u043e\u0448\u0438\u0431\u043a", "\u0432\u044b\u043b\u0435\u0442\u0430",
+    "\u0437\u0430\u0432\u0438\u0441", "\u0440\u0430\u0431\u043e\u0442\u0430", "エラー",
+)  # fmt: skip
 _ON_CPU = re.compile(r"\b(?:us(?:es?|ing)|on|device)\W{1,3}(?:the |my )?cpu\b", re.IGNORECASE)
 _READ_BY_WORDING = 200
 """Lines, chosen: more than the second reader looks at, which stops after 4,000 characters."""
@@ -176,6 +201,31 @@ def _error_in_a_picture(text: Text) -> Line | None:
         for line in reversed(text.lines[max(0, index - _ABOVE) : index + 1]):
             if _ERROR.search(_ADDRESS.sub("", line.text[:_LONGEST])):
                 return line
+    return None
+
+
+def first_failure_told(text: Text) -> Line | None:
+    """Return the first line that says that anything fails; None for a wish or a proposal.
+
+    Most of these are about a program. But of what failed nothing was examined. Beyond the title it
+    looks at what people say: programs write of errors where none occurred.
+    """
+    if is_wish(text):
+        return None
+    speaks, left = somebody_speaks(text.lines), _MOST_CHARACTERS
+    for index in text.find(*_FAILING, most=_MOST):
+        line, is_title = text.lines[index], index < _TITLE
+        left -= len(line.text)
+        if left < 0 or not (speaks or is_title):
+            return None
+        told = any(
+            _FAILS.search(sentence[:_LONGEST])
+            for sentence in _SENTENCE.split(line.text[:_BEGINNING])
+            if not _is_question(sentence)
+        )
+        role = role_of(text, index)
+        if told and role in (_ROLES if is_title else (Role.SAID,)) and not is_statement(line.text):
+            return line
     return None
 
 
@@ -222,6 +272,11 @@ def only_asks(text: Text) -> bool:
             if words >= _ENOUGH:
                 return False
     return True
+
+
+def is_vague(complaint: str) -> bool:
+    """Whether a complaint says that something fails, but nothing of a GPU or an installation."""
+    return not _complains(complaint)
 
 
 def states_something(text: Text) -> bool:

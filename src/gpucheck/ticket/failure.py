@@ -172,7 +172,7 @@ _SAID_AFTER = (
     r"error in model execution \(input dumped|an error occurred in child process",
     r"caught exception$|leaked semaphore|error (?:compiling objects for|building) extension",
     r"dataloader worker (?:\(pid\(s\) [\d, ]{1,200}\) )?exited unexpectedly",
-    r"rpc call to \w+ timed out",
+    r"rpc call to \w+ timed out|^caught \w+ in replica \d+ on device \d+",
     r"^in (?:user|transformed) code:?$",
 )
 """What programs say when something else of them failed."""
@@ -189,7 +189,8 @@ _PARTS = (
     r"shared memory|/dev/shm|write to file </torch",
     r"\bnvcc\b|\bptxas\b|\btriton\b|\.cuh?\b|compiler|ninja|deepspeed op",
     r"\.so\b|\.dll\b|dll load|undefined symbol|glibc|named symbol|illegal instruction",
-    r"segmentation fault|numpy is not available|multiarray|dtype size changed|_array_api",
+    r"segmentation fault|numpy is not available|without numpy support",
+    r"multiarray|dtype size changed|_array_api",
     r"nccl(?!\w)|gloo|rendezvous|tcpstore|c10d|dist\w{0,10}error|(?<!web)socket|watchdog",
     r"heartbeat",
     r"torch(?:vision|audio)|\b(?:install|installed|import) torch|'torch' has no attribute",

@@ -27,6 +27,7 @@ from gpucheck.facts.system import System
 from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Check, Outcome
+from gpucheck.findings.gpu_code import GPU_TOO_NEW_FOR_TORCH, GPU_TOO_OLD_FOR_TORCH
 from gpucheck.language import say
 from gpucheck.log_patterns.matcher import Match
 from gpucheck.log_patterns.text import Text
@@ -41,6 +42,7 @@ from gpucheck.ticket.claims import (
 from gpucheck.ticket.complaints import (
     is_of_several,
     is_only_printed,
+    is_vague,
     is_wish,
     only_asks,
     states_something,
@@ -64,8 +66,10 @@ person states something. docs/evidence.md has what other shares miss and doubt."
 _NAMED, _SOUND = 0.5, 0.3
 """Chosen: the share from which a lead is a possible cause, and up to which the others may say that
 nothing is wrong; docs/evidence.md has how many of these causes are right."""
-_NAMED_BY_LITTLE = 0.8
-"""Chosen: where somebody tells little, and complains of nothing that is known."""
+_NAMED_BY_LITTLE = 0.85
+"""Chosen: where somebody tells little, or complains of nothing that is known."""
+_WITHOUT_CODE = {GPU_TOO_NEW_FOR_TORCH.slug, GPU_TOO_OLD_FOR_TORCH.slug}
+"""Causes by which kernels fail, not the start of CUDA."""
 _FIRST_USE = 'python -c "import torch; torch.cuda.init()"'
 """It prints why CUDA does not start, where is_available says only that it does not."""
 
@@ -125,8 +129,10 @@ def _with_leads(report: Report, reading: Reading, tables: Tables) -> Report:
         return report
     sources = {**pasted.sources, "leads": say("the wording of the text")}
     pasted = msgspec.structs.replace(pasted, leads=leads, sources=sources)
-    tells = reading.recognised or pasted.complaint or not only_asks(reading.text)
-    named = _is_named_by(leads, least=_NAMED if tells else _NAMED_BY_LITTLE)
+    complaint = pasted.complaint or ""
+    vague = complaint and reading.tells and is_vague(complaint)
+    tells = reading.recognised or complaint or not only_asks(reading.text)
+    named = _is_named_by(leads, least=_NAMED if tells and not vague else _NAMED_BY_LITTLE)
     # Not where programs alone speak: they mention many a fault that they do not have.
     if report.verdict == "unknown" and named and somebody_speaks(reading.text.lines):
         sources["by_wording"] = sources["leads"]
@@ -215,8 +221,9 @@ def _open_questions(
                 asked_about(pasted),
             ),
         )
-    if any(finding.severity is not Severity.INFO for finding in diagnosis.standing):
-        return ()
+    wrong = {f.slug for f in diagnosis.standing if f.severity is not Severity.INFO}
+    if wrong:
+        return _beside_causes(snapshot, wrong)
     if pasted.own_verdict == "healthy":
         return ()
     if pasted.own_verdict is not None:
@@ -238,6 +245,23 @@ def _open_questions(
     return ()
 
 
+def _beside_causes(snapshot: Snapshot, causes: set[str]) -> tuple[OpenQuestion, ...]:
+    """Return what the causes leave unexplained.
+
+    ``is_available()`` counts devices: it is True also where a build has no code for them.
+    """
+    if snapshot.get(Pasted).cuda_available is not False or not causes <= _WITHOUT_CODE:
+        return ()
+    reason = say("a build without code for the GPU does not make is_available() False")
+    return (_why_not_available(snapshot, reason),)
+
+
+def _why_not_available(snapshot: Snapshot, reason: str) -> OpenQuestion:
+    command = _NVIDIA_SMI if snapshot.get(Nvml).driver_release is None else _FIRST_USE
+    question = say("Why is CUDA not available?")
+    return _question(question, "pasted.cuda_available", reason, command)
+
+
 def _of_failure(snapshot: Snapshot) -> tuple[OpenQuestion, ...]:
     """Return what is open because something of the environment fails."""
     pasted = snapshot.get(Pasted)
@@ -245,16 +269,14 @@ def _of_failure(snapshot: Snapshot) -> tuple[OpenQuestion, ...]:
         reason = say("the text shows an exception of the environment, but no known cause")
         return (_question(say("What causes it?"), "pasted.failure", reason, asked_about(pasted)),)
     if pasted.cuda_available is False and snapshot.get(TorchBuild).built_for in ("cuda", None):
-        fact, question = "pasted.cuda_available", say("Why is CUDA not available?")
         reason = say("the text says that CUDA is not available, but not why")
-        command = _NVIDIA_SMI if snapshot.get(Nvml).driver_release is None else _FIRST_USE
-        return (_question(question, fact, reason, command),)
+        return (_why_not_available(snapshot, reason),)
     if pasted.cut_off is not None:
         reason = say("the traceback is cut off before its last line, which says what failed")
         end = say("the end of the traceback")
         return (_question(say("What failed?"), "pasted.cut_off", reason, end),)
     if pasted.complaint is not None:
-        reason = say("the text says that something in the environment fails, but no line shows why")
+        reason = say("the text says that something fails, but no line shows why")
         asked = asked_about(pasted)
         return (_question(say("What fails?"), "pasted.complaint", reason, asked),)
     return ()

@@ -35,6 +35,9 @@ _LANE = 4
 _MOST_LEADS = 3
 _FEWEST_WORDS = 4
 """Chosen: of less nobody can say what it is about."""
+_FEWEST, _PART = 0.06, 0.4
+"""Chosen: the share of faults of the environment among all texts in such words, and among those
+that are about any fault; docs/evidence.md has what other shares miss."""
 _MODEL = "prose_reader.bin"
 # A word of a program or a person, a Chinese or Japanese character, a Korean word.
 _WORD = re.compile(r"[a-z0-9_.\-+/]+|[\u3040-\u30ff\u4e00-\u9fff]|[\uac00-\ud7af]+")
@@ -112,6 +115,13 @@ def shares(text: str) -> dict[str, float]:
     most = max(scores)
     raised = [math.exp(score - most) for score in scores]
     return {cause: part / sum(raised) for cause, part in zip(model.causes, raised, strict=True)}
+
+
+def may_be_of_environment(text: str) -> bool:
+    """Whether a text about a failure may be about the environment, not only about a program."""
+    found = shares(text[:MOST_CHARACTERS])
+    accused = sum(share for cause, share in found.items() if accuses(cause))
+    return accused >= _FEWEST and accused >= _PART * (1 - found.get("healthy", 0.0))
 
 
 def leads_of(text: str, *, least: float = 0.0) -> list[Lead]:

@@ -26,6 +26,7 @@ from gpucheck.tables.torch import TorchOldDefaults, TorchReleases
 from gpucheck.tables.versions import minor
 from gpucheck.ticket.complaints import (
     first_complaint_of_environment,
+    first_failure_told,
     is_wish,
     short_complaint,
     tells_something,
@@ -36,6 +37,7 @@ from gpucheck.ticket.failure import Failure, accuses, ended_well, failure_of, la
 from gpucheck.ticket.localised import in_english
 from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
 from gpucheck.ticket.own_report import OwnReport, take_out
+from gpucheck.ticket.prose_reader import may_be_of_environment
 from gpucheck.ticket.readers import read_pasted
 from gpucheck.ticket.readers.base import Machine
 from gpucheck.ticket.readers.mentions import NAME as NAME_OF_PROSE
@@ -262,12 +264,18 @@ def _fill_open(machine: Machine, text: Text, *, tells: bool) -> None:
     """Fill in what decides about a text in which no message and no exception was found."""
     gpus = bool(machine.items(Nvml, "gpus"))
     complaint = first_complaint_of_environment(text)
-    if complaint is None and not tells:
-        complaint = short_complaint(text, beside_gpus=gpus)
+    if complaint is None:
+        complaint = _failure_told(text) if tells else short_complaint(text, beside_gpus=gpus)
     found = {"cut_off": cut_off(text), "complaint": complaint, "ended_well": ended_well(text)}
     for field, line in found.items():
         if line is not None:
             machine.fill(Pasted, field, quote(line.quoted), line)
+
+
+def _failure_told(text: Text) -> Line | None:
+    """Return the line that says that something fails, unless it is the program by its wording."""
+    told = first_failure_told(text)
+    return told if told is not None and may_be_of_environment(text.lower) else None
 
 
 def _not_refuted(matches: list[Match], machine: Machine) -> list[Match]:

@@ -50,6 +50,10 @@ _ASK_KERNEL = (
 """Where nvidia-smi waits in the driver; collect_env calls it."""
 _THANKS = say("Thank you for the report.")
 _OTHERWISE = say("If that does not help, please send the complete output of:")
+_NOT_ALL = say(
+    "That does not explain why CUDA is not available: a build without code for the GPU starts it "
+    "all the same. Please send the complete output of:"
+)
 _SEND = say("Please send the complete output of:")
 _UNKNOWN = say("What you sent does not show the cause yet.")
 _WORKS = say("What you sent shows no fault: PyTorch can use CUDA and the GPU there.")
@@ -139,6 +143,9 @@ def _cause(report: Report) -> list[str]:
     for other in others:
         also = say("It may also be: {cause} ({finding}).", cause=_named(other), finding=other.slug)
         parts.append(_as_code(also, other))
+    if report.open_questions and report.snapshot.origin == "pasted":
+        wanted = _asked_for(report.open_questions[0])
+        return [*parts, spoken(_NOT_ALL), block((wanted,))]
     send = _to_send(first, report)
     return [*parts, spoken(_OTHERWISE), block(send)] if send else parts
 

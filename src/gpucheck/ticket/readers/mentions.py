@@ -87,7 +87,7 @@ _AVAILABLE = re.compile(
     r"(?!.{0,20}\b(?:will|should|would|must)\b).{0,24}?(?<![A-Za-z])(true|false)(?![A-Za-z])",
     re.IGNORECASE,
 )
-_FALSE = re.compile(r"(?<![A-Za-z])False(?![A-Za-z])")
+_FALSE = re.compile(r"(?<![A-Za-z])False(?![A-Za-z])|[Tt]orch is not able to use GPU")
 _ANSWER = re.compile(r"\W{0,8}(?:is |returns? |gives? |->)?\W{0,4}(true|false)\b", re.IGNORECASE)
 _CONDITION = re.compile(r"\s{0,60}(?:if|elif|while|assert|return|raise)\s")
 """The start of a script line that only tests something."""
