@@ -75,6 +75,8 @@ def test_each_launcher_has_its_form(launcher: str) -> None:
         ("import mindspore as ms", "mindspore"),
         ("vllm serve some/model", "vllm"),
         ("python train.py", None),
+        ('File "/env/lib/python3.6/site-packages/torch/rendezvous.py"', "torch.distributed.launch"),
+        ('torchrun a.py\nFile "/env/lib/python3.6/a.py"', "torchrun"),
     ],
 )
 def test_what_a_text_shows(text: str, launcher: str | None) -> None:

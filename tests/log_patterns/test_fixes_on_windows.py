@@ -17,7 +17,7 @@ OF_LINUX = re.compile(
     r"|\| *(?:grep|tail|head)|(?<![\w:])\$(?!env:)[A-Z_]"
 )
 ONLY_ON_LINUX = {
-    "container-no-gpu", "device-nodes-missing", "device-permission", "driver-library-mismatch",
+    "container-no-gpu", "device-permission", "driver-library-mismatch",
     "fabric-manager-down", "forward-compat-unsupported", "kernel-module-not-loaded",
     "libcuda-stub-loaded", "memlock-too-low", "mig-misconfigured",
     "nccl-infiniband", "nccl-timeout", "nccl-transport-broken", "nccl-version-mismatch",

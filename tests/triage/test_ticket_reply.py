@@ -3,6 +3,7 @@
 import pasted_samples
 
 from gpucheck import triage
+from gpucheck.facts.request import Pasted
 from gpucheck.ticket.ticket_reply import reply
 
 K40M = """\
@@ -153,3 +154,102 @@ def test_a_question_is_asked_for_no_report() -> None:
     )
     assert triage(asked).verdict == "healthy"
     assert "collect_env" not in reply(triage(asked))
+
+
+def test_a_namespace_of_torch_is_no_caffe() -> None:
+    symbol = (
+        "_ZN6caffe28TypeMeta21_typeMetaDataInstanceIN3c108BFloat16EEEPKNS_6detail12TypeMetaDataEv"
+    )
+    failed = f"ImportError: /a/iou3d_nms_cuda.cpython-36m.so: undefined symbol: {symbol}\n"
+    assert "Caffe" not in reply(triage(failed))
+    assert "Install the release of the extension" in reply(triage(failed))
+    real = "I0101 caffe.cpp:12] Loading Caffe net: CUDNN_STATUS_NOT_INITIALIZED\n"
+    assert "release of Caffe" in reply(triage(real))
+
+
+def test_a_framework_in_an_address_computes_nothing() -> None:
+    failed = "CUDA error: an illegal memory access was encountered\nSee {}\n"
+    named = triage(failed.format("tensorflow"))
+    linked = triage(failed.format("https://example.org/tensorflow-error"))
+    assert named.snapshot.get(Pasted).computes_with == "TensorFlow"
+    assert linked.snapshot.get(Pasted).computes_with is None
+
+
+def test_what_waits_for_the_driver_is_not_asked_for() -> None:
+    hangs = reply(triage("nvidia-smi hangs on my server\n"))
+    assert "collect_env" not in hangs
+    assert "`sudo dmesg`" in hangs
+    fails = reply(triage("ModuleNotFoundError: No module named 'torch'\n"))
+    assert "collect_env" not in fails
+    assert "pip list" in fails
+
+
+def test_ranks_that_hang_are_asked_for_their_log() -> None:
+    for said in (
+        "[Bug]: training on two nodes hangs at init_process_group\n\nI start it with torchrun.",
+        "多机训练卡住，torchrun 启动之后一直没有输出",
+    ):
+        asked = reply(triage(said))
+        assert "NCCL_DEBUG=INFO" in asked
+        assert "py-spy" in asked
+    assert "py-spy" not in reply(triage("NCCL error: ncclInvalidUsage, torch 2.4, two GPUs\n"))
+    assert "NCCL_DEBUG=INFO" in reply(triage("NCCL error: ncclInvalidUsage, torch 2.4, two GPUs\n"))
+
+
+def test_a_build_is_asked_for_its_first_error() -> None:
+    asked = reply(triage("I can't compile it, neither the master nor the branch for torch 1.6.\n"))
+    assert "the first error on" in asked
+    assert "the first error on" not in reply(
+        triage("I could build it, but cannot find the problem. Compiling works with torch 1.6.\n")
+    )
+
+
+def test_who_is_slow_is_asked_for_times() -> None:
+    asked = reply(triage("Why is training so slow with torch on two GPUs?\n\nIs that normal?\n"))
+    assert "the seconds that a step takes" in asked
+    assert "up to the error" not in asked
+
+
+def test_an_environment_that_is_shown_in_part_is_not_asked_for() -> None:
+    shown = "vLLM does not use my GPU\n\n[pip3] torch==2.7.0+cu128\n[pip3] triton==3.3.0\n"
+    assert "collect_env" not in reply(triage(shown))
+
+
+def test_a_short_question_is_asked_nothing() -> None:
+    for question in (
+        "想问下支持 AMD 的显卡吗",
+        "May I use mps in place of gpu?",
+        "请问需要多大的显存？",
+    ):
+        assert "collect_env" not in reply(triage(question))
+    assert "collect_env" in reply(triage("Why does torch not find my GPU?"))
+
+
+def test_a_notebook_gets_no_command_of_a_shell() -> None:
+    failed = 'File "{}/main.py", line 1\nRuntimeError: No CUDA GPUs are available\n'
+    notebook = reply(triage(failed.format("/content/drive")))
+    assert "`import os; print(os.environ.pop('CUDA_VISIBLE_DEVICES', None))`" in notebook
+    assert "unset CUDA_VISIBLE_DEVICES" not in notebook
+    assert "dmesg" not in notebook
+    assert "unset CUDA_VISIBLE_DEVICES" in reply(triage(failed.format("/home/ana")))
+
+
+def test_a_numpy_that_fits_is_not_installed_again_but_looked_for() -> None:
+    failed = "TypeError: expected np.ndarray (got numpy.ndarray)\n{}Is CUDA available: True\n"
+    pins = "PyTorch version: 2.6.0+cu124\n[pip3] numpy==1.26.4\n[pip3] torch==2.6.0\n"
+    in_place = reply(triage(failed.format(pins)))
+    assert "numpy<2" not in in_place
+    assert "numpy.__file__" in in_place
+    assert "numpy<2" in reply(triage(failed.format("")))
+
+
+def test_an_old_torch_gets_no_variable_of_a_newer_one() -> None:
+    timeout = (
+        "[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=490, "
+        "OpType=BROADCAST, {}Timeout(ms)=1800000) ran for 1806194 milliseconds before timing out.\n"
+    )
+    newer = timeout.format("NumelIn=8, NumelOut=8, ")
+    assert "TORCH_NCCL_TRACE" in reply(triage(newer))
+    assert "TORCH_NCCL_TRACE" not in reply(triage(timeout.format("")))
+    assert "TORCH_NCCL_TRACE" not in reply(triage(f"PyTorch version: 2.1.2+cu121\n{newer}"))
+    assert "TORCH_NCCL_TRACE" in reply(triage(f"PyTorch version: 2.2.0+cu121\n{newer}"))

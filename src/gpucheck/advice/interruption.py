@@ -160,6 +160,13 @@ AS_ADMINISTRATOR = say("Run this in a terminal that was started as administrator
 _TWO_SHELLS = say("Commands with $env: or Env: are for PowerShell, those with set for cmd.")
 AS_ROOT = say("There is no sudo here: root must run this.")
 _FIRST_WITH_TORCHRUN = (1, 10)  # setup.py of pytorch v1.10.0: the entry point; 1.9 has none
+_SINCE: Mapping[str, tuple[int, int]] = {
+    # pytorch v2.2.0, torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp: NCCL_... before.
+    "TORCH_NCCL_": (2, 2),
+    # pytorch v1.9.0, torch/lib/c10d/debug.h
+    "TORCH_DISTRIBUTED_DEBUG": (1, 9),
+}
+"""Variables that an older torch does not read, with the first that does."""
 _MOST_NAMED = 3  # chosen: enough to know whom to ask, and still one sentence
 _SUDO = re.compile(
     r"^sudo (?=(?:apt-get|dnf|yum|zypper|apk|pacman|ldconfig|sed) )|^sudo (?=ldconfig$)"
@@ -194,6 +201,9 @@ class Interruption(Derived):
         release = released(torch.version)
         if self._launcher == TORCHRUN and release is not None and release < _FIRST_WITH_TORCHRUN:
             self._launcher = LAUNCH
+        self._unread = tuple(
+            name for name, first in _SINCE.items() if release is not None and release < first
+        )
 
     def careful(self, fix: Fix, *, is_hardware: bool) -> Fix:
         """Return a fix with its classes and cautions; that of another node has them already.
@@ -209,7 +219,8 @@ class Interruption(Derived):
         commands = tuple(
             command
             for line in commands
-            if (command := in_distribution(in_form(line, self._launcher), self._system))
+            if not any(name in line for name in self._unread)
+            and (command := in_distribution(in_form(line, self._launcher), self._system))
         )
         fix = msgspec.structs.replace(fix, verify=fix.verify or "gpucheck")
         as_root: tuple[str, ...] = ()

@@ -59,6 +59,12 @@ _SIGNS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("sglang", ("sglang.launch_server",)),
     ("mpirun", ("mpirun ", "mpiexec ")),
     ("srun", ("srun ",)),
+    # torch 1.10 is the first with torchrun, and the last for Python 3.6 (PyPI's wheels of torch).
+    (
+        LAUNCH,
+        ("python2.7/", "python3.5/", "python3.6/", "\\python36\\", "\\python35\\", "python 2.7",
+         "python 3.5", "python 3.6", "python3.6", "cp36-cp36m", "cpython-36m"),
+    ),
 )  # fmt: skip
 OF_PREFLIGHT: Mapping[str, str] = {
     "torchrun": TORCHRUN, "slurm": "srun", "openmpi": "mpirun", "mpi": "mpirun",
@@ -67,7 +73,10 @@ OF_PREFLIGHT: Mapping[str, str] = {
 
 
 def launcher_in(lower: str) -> str | None:
-    """Return the launcher that a text, in lower case, shows at work; None if it shows none."""
+    """Return the launcher that a text, in lower case, shows at work; None if it shows none.
+
+    Where none is at work, an old Python shows which one there can be.
+    """
     return next((name for name, signs in _SIGNS if any(sign in lower for sign in signs)), None)
 
 

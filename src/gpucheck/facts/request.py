@@ -131,6 +131,8 @@ class Pasted(Section, frozen=True, kw_only=True):
     """What starts the ranks, as far as the text shows it: ``torchrun``, ``accelerate`` ..."""
     computes_with: str | None = None
     """What the program computes with, if the text names that and not PyTorch: ``Paddle`` ..."""
+    circumstances: list[str] | None = None
+    """What decides which output shows more: ``builds``, ``hangs``, ``in-notebook`` ..."""
     own_verdict: str | None = None
     """The verdict of a gpucheck report in the text: ``healthy``, ``broken`` ..."""
     signs: list[Sign] | None = None

@@ -32,7 +32,7 @@ _OF_NOBODY_ELSE = re.compile(
     r"(?:/[\w./#?=%-]{0,200}[\w/#])?(?![\w@:/-]|\.\w)",
     re.ASCII,
 )
-_SPAN = re.compile(r"(?<!`)`[\w ./=:,+\"'-]{1,200}`(?!`)", re.ASCII)
+_SPAN = re.compile(r"(?<!`)`[\w ./=:;,()+\"'-]{1,200}`(?!`)", re.ASCII)
 """Code in a sentence of ours; what it may hold takes no effect anywhere."""
 _NO_WIDTH = "&#8203;"
 """Trackers look for mentions and issue numbers after entities have become characters: an entity for

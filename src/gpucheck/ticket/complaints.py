@@ -8,16 +8,12 @@ of, the second reader reads (``prose_reader``).
 import re
 from collections.abc import Sequence
 
-from gpucheck.facts.request import Pasted
-from gpucheck.language import say
 from gpucheck.log_patterns.matcher import names_a_part
 from gpucheck.log_patterns.roles import PRINTED, Role, role_of
 from gpucheck.log_patterns.source_code import is_statement
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.prose import somebody_speaks
 
-COLLECT_ENV = "python -m torch.utils.collect_env"
-RUN = say("the command that you run, with its complete output up to the error")
 _MOST = 60
 """Lines with each of the words that are looked at."""
 _LONGEST, _MOST_CHARACTERS = 400, 64 * 1024
@@ -174,7 +170,6 @@ _FAILING = (
     "\u043e\u0448\u0438\u0431\u043a", "\u0432\u044b\u043b\u0435\u0442\u0430",
     "\u0437\u0430\u0432\u0438\u0441", "\u0440\u0430\u0431\u043e\u0442\u0430", "エラー",
 )  # fmt: skip
-_INSTALLS = re.compile(r"\b(?:un)?install|安装|装不上", re.IGNORECASE)
 _ON_CPU = re.compile(r"\b(?:us(?:es?|ing)|on|device)\W{1,3}(?:the |my )?cpu\b", re.IGNORECASE)
 _READ_BY_WORDING = 200
 """Lines, chosen: more than the second reader looks at, which stops after 4,000 characters."""
@@ -282,28 +277,6 @@ def only_asks(text: Text) -> bool:
 def is_vague(complaint: str) -> bool:
     """Whether a complaint says that something fails, but nothing of a GPU or an installation."""
     return not _complains(complaint)
-
-
-def asked_about(pasted: Pasted) -> str:
-    """Return what would show more: a command, or a sentence."""
-    complaint = pasted.complaint or ""
-    if _INSTALLS.search(complaint):
-        return say(
-            "the command that installs it with its complete output, and the output of `nvidia-smi`"
-        )
-    if COLLECT_ENV.rpartition(".")[2] in (pasted.readers or ()):
-        return RUN
-    if pasted.computes_with:
-        return say(
-            "the output of `nvidia-smi`, the release of {framework} and how it was installed",
-            framework=pasted.computes_with,
-        )
-    if _STANDS_STILL.search(complaint):
-        return say(
-            "the output of `nvidia-smi` while the program runs, and that of "
-            "`python -m torch.utils.collect_env`"
-        )
-    return COLLECT_ENV
 
 
 def states_something(text: Text) -> bool:

@@ -40,8 +40,6 @@ from gpucheck.ticket.claims import (
     weighed,
 )
 from gpucheck.ticket.complaints import (
-    COLLECT_ENV,
-    asked_about,
     is_of_several,
     is_only_printed,
     is_vague,
@@ -56,9 +54,10 @@ from gpucheck.ticket.own_report import as_line
 from gpucheck.ticket.prose import somebody_speaks
 from gpucheck.ticket.prose_reader import leads_of
 from gpucheck.ticket.reading import Reading, read
+from gpucheck.ticket.what_to_ask import COLLECT_ENV, asked_about
 
 _NVIDIA_SMI = "nvidia-smi"
-_OF_WINDOWS = re.compile(r"\w\.(?:dll|exe|pyd)\b|\b[A-Z]:\\\w", re.IGNORECASE)
+_OF_WINDOWS = re.compile(r"\w\.(?:dll|exe|pyd)\b|\b[A-Z]:\\\w|\\AppData\\", re.IGNORECASE)
 """Files that only Windows has: a line with one needs no word for the system."""
 _DOUBT, _DOUBT_BESIDE_FACTS = (0.5, 0.3), (0.8, 0.5)
 """Chosen: the share of faults among texts in such words from which one is not called healthy though
@@ -197,7 +196,7 @@ def _report(
     on_windows = (system.os == "windows" and system.wsl == 0) or (
         not system.os and any(_OF_WINDOWS.search(match.line.text) for match in matches)
     )
-    claims = claims_of(matches, pasted, on_windows=on_windows)
+    claims = claims_of(matches, snapshot, on_windows=on_windows)
     diagnosis = combine(rules, weighed(results, claims, pasted), claims, snapshot, tables)
     questions = _open_questions(snapshot, diagnosis, recognised=recognised)
     report = make_report(diagnosis, snapshot, questions)

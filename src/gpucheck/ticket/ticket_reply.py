@@ -18,8 +18,21 @@ from gpucheck.output.public import public
 from gpucheck.output.report_blocks import steps
 from gpucheck.output.summary import headline
 from gpucheck.output.ticket_text import where, worked
-from gpucheck.ticket.complaints import COLLECT_ENV, RUN, asked_about
 from gpucheck.ticket.failure import accuses
+from gpucheck.ticket.what_to_ask import (
+    ASKS,
+    BUILDS,
+    COLLECT_ENV,
+    DRIVER_WAITS,
+    HANGS,
+    HOSTED,
+    NCCL_FAILS,
+    NOT_PYTHON,
+    RUN,
+    TORCH_FAILS,
+    asked_about,
+    while_slow,
+)
 
 _QUOTED, _FIXES = 3, 2  # chosen: a reply is read by the reporter, who knows the ticket
 _DRIVER_SAYS: dict[str, tuple[str, ...]] = {
@@ -30,6 +43,11 @@ _DRIVER_SAYS: dict[str, tuple[str, ...]] = {
     "": ("nvidia-smi", "sudo dmesg | grep -iE 'nvrm|xid|nvidia'"),
 }
 """What shows more about a driver, by platform."""
+_ASK_KERNEL = (
+    "sudo dmesg | grep -iE 'nvrm|xid|nvidia'",
+    "ps -eo pid,stat,wchan:32,args | grep nvidia",
+)
+"""Where nvidia-smi waits in the driver; collect_env calls it."""
 _THANKS = say("Thank you for the report.")
 _OTHERWISE = say("If that does not help, please send the complete output of:")
 _NOT_ALL = say(
@@ -48,6 +66,9 @@ _NOTHING = say("Nothing in what you sent shows a fault of the driver, CUDA, PyTo
 _IF_NOT = say("If something does not work, please send its complete output, and that of:")
 
 
+_TOLD = frozenset([HANGS, NCCL_FAILS, BUILDS])
+
+
 def reply(report: Report, language: Language = "en") -> str:
     """Return the answer: cause, evidence quoted, what to do, what to send if it does not help."""
     with speaking(language):
@@ -61,12 +82,28 @@ def _reply(report: Report) -> str:
         report = replace(report, verdict="unknown", root_causes=(), findings=())
     if report.root_causes:
         parts += _cause(report)
-    elif report.verdict == "healthy":
+    elif report.verdict == "healthy" and not _stands_open(report):
         parts += [escaped(in_turn(_healthy(report))), *_if_not(report)]
+    elif _only_asks(report):
+        parts += [spoken(_NOTHING), *_if_not(report)]
     else:
         parts += [spoken(_UNKNOWN), *_what_to_send(report)]
     parts.append(code(trailer(report.verdict, report.root_causes, spoken(_THANKS))))
     return "\n\n".join(parts) + "\n"
+
+
+def _stands_open(report: Report) -> bool:
+    """Whether somebody tells of ranks or a build that fail, of which the text shows nothing."""
+    told = _TOLD.intersection(report.snapshot.get(Pasted).circumstances or ())
+    return bool(told) and _healthy(report) == (_NOTHING,)
+
+
+def _only_asks(report: Report) -> bool:
+    """Whether somebody asks or wishes for something, and tells of nothing that fails."""
+    pasted = report.snapshot.get(Pasted)
+    fails = pasted.complaint or pasted.failure or pasted.gpu_error or pasted.cut_off
+    around = pasted.circumstances or ()
+    return ASKS in around and not fails and not pasted.by_wording and not _TOLD.intersection(around)
 
 
 def _healthy(report: Report) -> tuple[Sentence, ...]:
@@ -82,7 +119,10 @@ def _healthy(report: Report) -> tuple[Sentence, ...]:
 def _if_not(report: Report) -> list[str]:
     """Ask for what would show a fault that the text does not show."""
     pasted = report.snapshot.get(Pasted)
-    wanted = RUN if pasted.tells else asked_about(pasted)  # a report is nothing to ask a wish for
+    if pasted.tells and (slow := while_slow(pasted)):
+        return [escaped(say("If it is slower than it should be, please send {what}.", what=slow))]
+    # A report on the environment is nothing to ask a wish for.
+    wanted = RUN if pasted.tells or _only_asks(report) else asked_about(pasted)
     if isinstance(wanted, Sentence):
         return [escaped(say("If something does not work, please send {what}.", what=wanted))]
     return [spoken(_IF_NOT), block((wanted,))]
@@ -142,12 +182,21 @@ def _to_send(finding: Finding, report: Report) -> tuple[str, ...]:
     if rule is not None and not accuses(rule.slug):
         return ()  # a report on the environment would not tell more
     family = rule.family if rule is not None else ""
-    read = report.snapshot.get(Pasted).readers or ()
-    of_torch = not report.snapshot.get(Pasted).computes_with
-    wanted = (COLLECT_ENV,) if of_torch else ("nvidia-smi",)
-    environment = () if COLLECT_ENV.rpartition(".")[2] in read else wanted
+    pasted = report.snapshot.get(Pasted)
+    around = pasted.circumstances or ()
+    if DRIVER_WAITS in around:
+        return _ASK_KERNEL
+    environment: tuple[str, ...] = (COLLECT_ENV,)
+    if COLLECT_ENV.rpartition(".")[2] in (pasted.readers or ()):
+        environment = ()
+    elif pasted.computes_with or NOT_PYTHON in around:
+        environment = ("nvidia-smi",)
+    elif TORCH_FAILS in around:
+        environment = ("python -m pip list",)  # collect_env imports torch
     if family == "driver":
         says = _DRIVER_SAYS[_platform(report.snapshot.get(System))]
+        if HOSTED in around:
+            says = says[:1]  # a hosted notebook shows no kernel log
         return tuple(dict.fromkeys((*says, *environment)))
     return (*environment, _with_debug(report)) if family == "cluster" else environment
 
@@ -175,7 +224,9 @@ def _what_to_send(report: Report) -> list[str]:
     """Ask for what would decide: words (a Sentence) in a sentence, a command in a block."""
     # Only of a text the reasons are ours: a saved machine brings its own, of anybody.
     asked = report.open_questions if report.snapshot.origin == "pasted" else ()
-    wanted = next(filter(None, map(_asked_for, asked)), asked_about(report.snapshot.get(Pasted)))
+    wanted = next(filter(None, map(_asked_for, asked)), COLLECT_ENV)
+    if wanted == COLLECT_ENV:
+        wanted = asked_about(report.snapshot.get(Pasted))
     if isinstance(wanted, Sentence):
         return [escaped(say("Please send {what}.", what=wanted))]
     return [spoken(_SEND), block((wanted,))]

@@ -1,0 +1,197 @@
+"""What to ask a reporter for: the output that decides, by what the text is about."""
+
+import re
+from collections.abc import Iterable
+
+from gpucheck.facts.request import Pasted
+from gpucheck.language import Sentence, say
+from gpucheck.log_patterns.roles import PRINTED, role_of
+from gpucheck.log_patterns.text import Text
+from gpucheck.ticket.complaints import is_wish
+
+COLLECT_ENV = "python -m torch.utils.collect_env"
+RUN = say("the command that you run, with its complete output up to the error")
+_INSTALLS = re.compile(r"\b(?:un)?install|安装|装不上", re.IGNORECASE)
+
+ASKS, SLOW = "asks", "slow"
+BUILDS, NOT_PYTHON, TORCH_FAILS = "builds", "not-python", "torch-fails"
+DRIVER_WAITS, HANGS, NCCL_FAILS, RANKS_HANG = "driver-waits", "hangs", "nccl-fails", "ranks-hang"
+ENVIRONMENT_SHOWN, HOSTED, IN_NOTEBOOK = "environment-shown", "hosted", "in-notebook"
+"""Circumstances of a text: each changes what shows more."""
+_HOSTED = ("colab", "kaggle", "/content/")
+_NOTEBOOKS = (*_HOSTED, "jupyter", "ipykernel", "ipython-input", ".ipynb")
+_OF_ENVIRONMENT = ("[pip3] torch==", "[conda] pytorch ")
+_NCCL_FAILS = (
+    "nccl error", "nccl library error", "ncclunhandled", "ncclsystem", "ncclinternal",
+    "ncclinvalid", "ncclremote", "nccl warn", "[c10d]", "rendezvouserror",
+    "rendezvousconnectionerror", "rendezvoustimeouterror",
+)  # fmt: skip
+_SEVERAL = (
+    "nccl", "ddp", "torchrun", "torch.distributed", "deepspeed", "multi-gpu", "multi-node",
+    "multi gpu", "multi node", "multinode", "tensor-parallel", "tensor_parallel", "nproc_per_node",
+    "fsdp", "init_process_group", "two nodes", "2 nodes", "多卡", "多机", "accelerate launch",
+    "tensor parallel",
+)  # fmt: skip
+_STILL = re.compile(
+    r"\b(?:hangs?|hung|hanging|stuck|freez\w{1,4}|froze)\b|卡住|卡死|挂起|挂住|不动"
+)
+_OF_STILL = ("hang", "hung", "stuck", "freez", "froze", "卡", "挂", "不动")
+_SMI_WAITS = re.compile(
+    r"nvidia-smi.{0,24}\b(?:hangs?|hung|stuck|freezes|froze|never returns)\b"
+    r"|nvidia-smi.{0,12}卡[住死]"
+)
+_SLOW = re.compile(r"\b(?:slow(?:er)?|slowness)\b|[很太好特极较]慢|变慢")
+_BUILD = re.compile(
+    r"ninja: build stopped|error compiling objects for extension|nvcc(?:\.exe)?\W{1,3}failed with"
+    r"|errors? detected in the compilation of|\b(?:can.?t|cannot|could not|fail\w{0,3} to|doesn.?t"
+    r"|won.?t|trouble|problems?|errors?)\b[^.,;]{0,24}\b(?:compil(?:e|ing)|build(?:ing)?)\b"
+    r"|\bcompil(?:e|ation|ing) (?:error|fail)|\bbuild (?:error|fail)"
+    r"|编译.{0,8}(?:失败|报错|出错|错误|不)"
+    r"|failed (?:to build|building)"
+)
+_OF_BUILD = ("compil", "build", "nvcc", "编译")
+_TORCH_FAILS = (
+    "from torch._c import", "_load_global_deps", "no module named 'torch'",
+    'no module named "torch"', "no module named torch\n", r"torch\lib", "_load_dll_libraries",
+)  # fmt: skip
+_NOT_PYTHON = ("devicequery", "bandwidthtest", "all_reduce_perf", "hashcat", "cudarc", "vkallocate")
+_ASKED = re.compile(
+    r"\b(?:could|would|did|do) you\b|\b(?:can|may|could) (?:i|we)\b"
+    r"|\bplease (?:add|provide|support)\b"
+    r"|\bhow (?:much|many)\b|\bwhere do i\b|\bwould that be\b"
+    r"|\bdoes it (?:run|support|work) (?:on|with)\b|\bdid anyone\b"
+    r"|支持|能不能|可不可以|可以.{0,12}吗|能(?:在|用|跑|够|否).{0,24}|多少|多大|几张|哪个版本|考虑"
+)
+"""A wish, or a question what is possible or needed."""
+_WRONG = re.compile(
+    r"\b(?:errors?|fail\w{0,3}|crash\w{0,3}|wrong|broken|problems?|issues?|bugs?|cannot|unable|why)\b"
+    r"|\b(?:do|does|did|is|was|wo|ca|could|are)n['\u2019]?t\b|\bnan\b"
+    r"|\bnot (?:work|found|us|detect|recogni)"
+    r"|\b(?:help me|any(?:body|one) help|refuses?|always|minutes|hours|forever|normal)\b|\bslow"
+    r"|挂了|爆|不到|不识别|没装|分钟|正常|怎么办|坏了|一直|[变慢低]了|很[慢低]"
+    r"|报错|错误|失败|用不了|不能用|没有?(?:发现|用)|[找检].{0,2}不到|无法|没法|不起作用|为什么|为啥"
+)
+_TITLE = 3
+"""Lines at the beginning that may be the title."""
+_SHORT = 600
+"""Chosen: characters of a text that may be nothing but a question."""
+_MOST = 60
+"""Lines with each of the words that are looked at."""
+_LITERALS = (
+    *_NOTEBOOKS, *_OF_ENVIRONMENT, *_TORCH_FAILS, *_NOT_PYTHON, *_OF_STILL, *_SEVERAL, *_OF_BUILD,
+    *_NCCL_FAILS, "nvidia-smi", "torch",
+)  # fmt: skip
+_LONGEST = 400
+"""Characters of a line that are looked at."""
+
+
+def circumstances_in(text: Text) -> list[str]:
+    """Return what changes what to ask for."""
+    held = frozenset(text.held(_LITERALS))
+    found = {
+        IN_NOTEBOOK: not held.isdisjoint(_NOTEBOOKS),
+        HOSTED: not held.isdisjoint(_HOSTED),
+        ENVIRONMENT_SHOWN: not held.isdisjoint(_OF_ENVIRONMENT),
+        TORCH_FAILS: not held.isdisjoint(_TORCH_FAILS),
+        NOT_PYTHON: "torch" not in held and not held.isdisjoint(_NOT_PYTHON),
+    }
+    if is_wish(text):
+        found[ASKS] = True
+    else:
+        stands_still = _said(text, held.intersection(_OF_STILL), _STILL)
+        waits = stands_still and _said(text, held.intersection(["nvidia-smi"]), _SMI_WAITS)
+        found |= {
+            ASKS: _is_question(text),
+            DRIVER_WAITS: waits,
+            RANKS_HANG: stands_still and not held.isdisjoint(_SEVERAL),
+            HANGS: stands_still,
+            SLOW: any(_SLOW.search(line.text.lower()) for line in text.lines[:_TITLE]),
+            BUILDS: _said(text, held.intersection(_OF_BUILD), _BUILD, printed=True),
+            NCCL_FAILS: not held.isdisjoint(_NCCL_FAILS),
+        }
+    return [name for name, holds in found.items() if holds]
+
+
+def _is_question(text: Text) -> bool:
+    """Whether a short text only asks, and says of nothing that it fails."""
+    lower = text.lower
+    if len(lower) > _SHORT:
+        return False
+    return _ASKED.search(lower) is not None and _WRONG.search(lower) is None
+
+
+def _said(
+    text: Text, literals: frozenset[str], words: re.Pattern[str], *, printed: bool = False
+) -> bool:
+    """Whether a line has such words; of what programs print only if ``printed``."""
+    return any(
+        words.search(text.lines[index].text[:_LONGEST].lower())
+        and (printed or role_of(text, index) not in PRINTED)
+        for index in (text.find(*literals, most=_MOST) if literals else ())
+    )
+
+
+def asked_about(pasted: Pasted) -> str:
+    """Return what would show more: a command, or a sentence."""
+    around = pasted.circumstances or ()
+    if DRIVER_WAITS in around:
+        return say(
+            "what `sudo dmesg` and `ps -eo pid,stat,wchan:32,args` print about nvidia: whatever "
+            "asks the driver would wait, too"
+        )
+    if BUILDS in around:
+        return say(
+            "the output of the build from the first error on, and the releases of the compiler, "
+            "of nvcc and of {framework}",
+            framework=pasted.computes_with or "PyTorch",
+        )
+    if _INSTALLS.search(pasted.complaint or ""):
+        return say(
+            "the command that installs it with its complete output, and the output of `nvidia-smi`"
+        )
+    return _of_ranks(around) or _of_environment(pasted)
+
+
+def _of_ranks(around: Iterable[str]) -> Sentence | None:
+    """Return what shows why ranks wait or fail."""
+    if RANKS_HANG in around:
+        return say(
+            "the command that starts the ranks, the output of all of them with NCCL_DEBUG=INFO, "
+            "and that of `py-spy dump --pid PID` for those that hang"
+        )
+    if NCCL_FAILS in around:
+        return say(
+            "the command that starts the ranks, and the output of all of them with NCCL_DEBUG=INFO"
+        )
+    return None
+
+
+def _of_environment(pasted: Pasted) -> str:
+    """Return what shows the state of the environment, or what the program does in it."""
+    around = pasted.circumstances or ()
+    if ENVIRONMENT_SHOWN in around or COLLECT_ENV.rpartition(".")[2] in (pasted.readers or ()):
+        return while_slow(pasted) or RUN
+    if pasted.computes_with:
+        return say(
+            "the output of `nvidia-smi`, the release of {framework} and how it was installed",
+            framework=pasted.computes_with,
+        )
+    if NOT_PYTHON in around:
+        return say("the complete output of the program, and that of `nvidia-smi`")
+    if TORCH_FAILS in around:
+        return say("the complete traceback, and the output of `python -m pip list`")
+    if HANGS in around:
+        return say(
+            "the output of `nvidia-smi` while the program runs, and that of "
+            "`python -m torch.utils.collect_env`"
+        )
+    return while_slow(pasted) or COLLECT_ENV
+
+
+def while_slow(pasted: Pasted) -> Sentence | None:
+    """Return what shows why a program is slow; None if nobody says that it is."""
+    if SLOW not in (pasted.circumstances or ()):
+        return None
+    return say(
+        "the seconds that a step takes, and the output of `nvidia-smi` while the program runs"
+    )
