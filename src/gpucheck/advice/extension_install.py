@@ -107,12 +107,11 @@ class ExtensionFixes(Derived):
             *((say("Python's headers"),) if headers else ()),
         )
         if lacking:
-            first = say("First install what is missing here: {lacking}.", lacking=listed(lacking))
+            first = say("First install {lacking}.", lacking=listed(lacking))
             text = in_turn([first, text])
         if tools.lacks_toolkit() and self._torch.cuda:
             toolkit = say(
-                "If {package} has code for GPUs, this also takes a toolkit of CUDA {cuda} "
-                "({page}), which this machine lacks.",
+                "If {package} has code for GPUs, install a toolkit of CUDA {cuda}, too ({page}).",
                 package=found.name,
                 cuda=self._torch.cuda,
                 page=ARCHIVE,
@@ -122,7 +121,7 @@ class ExtensionFixes(Derived):
             "install", "--no-build-isolation", "--force-reinstall", "--no-deps", "."
         )
         example = say(
-            "The last command is an example: run it in the folder with {package}'s source.",
+            "Run the last command in the source folder of {package}.",
             package=found.name,
         )
         programs = self._programs.install(compiler=compiler, headers=headers)
