@@ -106,7 +106,7 @@ def test_a_gpu_older_than_every_build_of_the_package_comes_first() -> None:
 def test_a_private_extension_is_compiled_again() -> None:
     found = hit(judge(file("my_ext", version="", symbols=(DECREF,))))
     assert found.fixes[0].text.startswith(
-        "Delete the folder build beside the setup.py of my_ext, and recompile it "
+        "In the folder with the setup.py of my_ext, delete the folder build, and recompile it "
     )
     assert found.fixes[0].commands == (
         "/env/bin/python -m pip install setuptools wheel",

@@ -93,22 +93,15 @@ class ExtensionFixes(Derived):
     def _compile_again(self, found: CompiledPackage, torch: str) -> Fix:
         """Return the fix for an extension without metadata, which was compiled where it lies."""
         file = next(file.extension.file or "" for file in (*found.files, *found.foreign))
-        text: str = say(
-            "Delete the folder build beside the setup.py of {package}, and recompile it ({file}) "
-            "against torch {torch}.",
-            package=found.name,
-            file=file,
-            torch=torch,
-        )
         tools = self._tools
         compiler, headers = tools.lacks_compiler(), tools.lacks_headers()
         lacking = (
             *((say("a C++ compiler"),) if compiler else ()),
             *((say("Python's headers"),) if headers else ()),
         )
+        steps: list[str] = []
         if lacking:
-            first = say("First install {lacking}.", lacking=listed(lacking))
-            text = in_turn([first, text])
+            steps.append(say("First install {lacking}.", lacking=listed(lacking)))
         if tools.lacks_toolkit() and self._torch.cuda:
             toolkit = say(
                 "If {package} has code for GPUs, install a toolkit of CUDA {cuda}, too ({page}).",
@@ -116,17 +109,22 @@ class ExtensionFixes(Derived):
                 cuda=self._torch.cuda,
                 page=ARCHIVE,
             )
-            text = in_turn([text, toolkit])
+            steps.append(toolkit)
+        steps.append(
+            say(
+                "In the folder with the setup.py of {package}, delete the folder build, and "
+                "recompile it ({file}) against torch {torch}.",
+                package=found.name,
+                file=file,
+                torch=torch,
+            )
+        )
         command = self._python.pip(
             "install", "--no-build-isolation", "--force-reinstall", "--no-deps", "."
         )
-        example = say(
-            "Run the last command in the source folder of {package}.",
-            package=found.name,
-        )
         programs = self._programs.install(compiler=compiler, headers=headers)
         return Fix(
-            text=in_turn([text, example]) if command else text,
+            text=in_turn(steps),
             commands=(*programs, *self._what_builds(), command) if command else (),
             verify=self._python.verify(),
         )
@@ -453,10 +451,12 @@ class ExtensionFixes(Derived):
             row = self._known.known(package)
             return Fix(
                 text=say(
-                    "Install a wheel of {package} for torch {torch} and this Python, if there is "
-                    "one at {page}. Compiling its source needs what this machine lacks: {lacking}.",
+                    "Install a wheel of {package} for torch {torch}, its CUDA ({cuda}) and this "
+                    "Python, if there is one at {page}. Compiling its source needs what this "
+                    "machine lacks: {lacking}.",
                     package=package,
                     torch=torch,
+                    cuda=self._torch.cuda or say("unknown"),
                     page=f"https://github.com/{row.repository if row else package}/releases",
                     lacking=lacking,
                 ),
