@@ -361,7 +361,13 @@ def everything(every: int, jobs: int) -> Iterator[tuple[str, Found]]:
     yield "product names", names()
     yield "Jetson boards and macOS", boards(every)
     yield "drivers of Jetson boards", board_drivers(every)
-    pairs = list(itertools.product(SYSTEMS, capabilities()))
+    products = the_tables().get(GpuProducts)
+    # A board's GPU is part of an ARM processor that runs Linux: elsewhere there is none.
+    pairs = [
+        (system, capability)
+        for system, capability in itertools.product(SYSTEMS, capabilities())
+        if system.platform == "linux_aarch64" or not products.is_jetson(capability)
+    ]
     questions = (
         ("Pythons", releases),
         ("builds", builds),
