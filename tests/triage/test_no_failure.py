@@ -176,7 +176,7 @@ def test_a_torch_built_without_numpy_is_no_fault_of_the_program() -> None:
 
 
 def test_an_indented_error_of_pip_is_no_field_of_a_listing() -> None:
-    listed = "        Looking in indexes: https://pypi.org/simple\n        Looking in links: x\n"
+    listed = "        Looking in indexes: https://a.example/simple\n        Looking in links: x\n"
     error = "        ERROR: Could not find a version that satisfies the requirement torch==1.9.0\n"
     assert triage(listed + error).root_causes == ("torch-python-unsupported",)
 

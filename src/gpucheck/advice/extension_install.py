@@ -452,8 +452,8 @@ class ExtensionFixes(Derived):
             return Fix(
                 text=say(
                     "Install a wheel of {package} for torch {torch}, its CUDA ({cuda}) and this "
-                    "Python, if there is one at {page}. Compiling its source needs what this "
-                    "machine lacks: {lacking}.",
+                    "Python, if there is one at {page}, with pip's --force-reinstall --no-deps. "
+                    "Compiling its source needs what this machine lacks: {lacking}.",
                     package=package,
                     torch=torch,
                     cuda=self._torch.cuda or say("unknown"),

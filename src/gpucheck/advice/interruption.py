@@ -18,7 +18,7 @@ from gpucheck.facts.request import Pasted
 from gpucheck.facts.system import Container, System
 from gpucheck.facts.torch import TorchBuild
 from gpucheck.language import in_series, in_turn, say, say_many
-from gpucheck.tables.versions import released
+from gpucheck.tables.torch import TorchFeatures
 
 # Commands of Linux in the form of Windows, for PowerShell and cmd alike.
 
@@ -159,14 +159,6 @@ COLLECT_BEFORE_RESET = say(
 AS_ADMINISTRATOR = say("Run this in a terminal that was started as administrator.")
 _TWO_SHELLS = say("Commands with $env: or Env: are for PowerShell, those with set for cmd.")
 AS_ROOT = say("There is no sudo here: root must run this.")
-_FIRST_WITH_TORCHRUN = (1, 10)  # setup.py of pytorch v1.10.0: the entry point; 1.9 has none
-_SINCE: Mapping[str, tuple[int, int]] = {
-    # pytorch v2.2.0, torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp: NCCL_... before.
-    "TORCH_NCCL_": (2, 2),
-    # pytorch v1.9.0, torch/lib/c10d/debug.h
-    "TORCH_DISTRIBUTED_DEBUG": (1, 9),
-}
-"""Variables that an older torch does not read, with the first that does."""
 _MOST_NAMED = 3  # chosen: enough to know whom to ask, and still one sentence
 _SUDO = re.compile(
     r"^sudo (?=(?:apt-get|dnf|yum|zypper|apk|pacman|ldconfig|sed) )|^sudo (?=ldconfig$)"
@@ -190,6 +182,7 @@ class Interruption(Derived):
         cluster: Cluster,
         pasted: Pasted,
         torch: TorchBuild,
+        features: TorchFeatures,
     ) -> None:
         self._nvml = nvml
         self._system = system
@@ -198,12 +191,9 @@ class Interruption(Derived):
         self._cluster = cluster
         self._pasted = pasted
         self._launcher = pasted.launcher or OF_PREFLIGHT.get(preflight.launcher or "", TORCHRUN)
-        release = released(torch.version)
-        if self._launcher == TORCHRUN and release is not None and release < _FIRST_WITH_TORCHRUN:
+        self._unread = features.lacking(torch.version)
+        if self._launcher == TORCHRUN and TORCHRUN in self._unread:
             self._launcher = LAUNCH
-        self._unread = tuple(
-            name for name, first in _SINCE.items() if release is not None and release < first
-        )
 
     def careful(self, fix: Fix, *, is_hardware: bool) -> Fix:
         """Return a fix with its classes and cautions; that of another node has them already.
@@ -216,11 +206,12 @@ class Interruption(Derived):
             return fix
         # A command that no shell here can be given is "" (``Python.quoted``); then none is shown.
         commands = fix.commands if all(fix.commands) else ()
+        lines = (in_form(line, self._launcher) for line in commands)
         commands = tuple(
             command
-            for line in commands
+            for line in lines
             if not any(name in line for name in self._unread)
-            and (command := in_distribution(in_form(line, self._launcher), self._system))
+            and (command := in_distribution(line, self._system))
         )
         fix = msgspec.structs.replace(fix, verify=fix.verify or "gpucheck")
         as_root: tuple[str, ...] = ()

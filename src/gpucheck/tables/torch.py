@@ -261,6 +261,30 @@ class TorchOldDefaults(Table, frozen=True):
         return next((row.cuda for row in found), None)
 
 
+# What a release brought that printed commands use.
+
+
+class FeatureRow(Row, frozen=True):
+    """A program, or the prefix of environment variables, and the first release that has it."""
+
+    feature: Words
+    first: VersionText
+
+
+class TorchFeatures(Table, frozen=True):
+    """Answers what a release does not have yet."""
+
+    name: ClassVar[str] = "torch_features"
+    rows: tuple[FeatureRow, ...]
+
+    def lacking(self, version: str | None) -> frozenset[str]:
+        """Return what a release is known to be too old for; nothing for an unknown release."""
+        wanted = released(version)
+        if wanted is None:
+            return frozenset()
+        return frozenset(row.feature for row in self.rows if wanted < numbers(row.first))
+
+
 # The wheel index with the PyTorch builds for one CUDA version.
 
 

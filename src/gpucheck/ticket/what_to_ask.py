@@ -72,17 +72,17 @@ _WRONG = re.compile(
     r"|报错|错误|失败|用不了|不能用|没有?(?:发现|用)|[找检].{0,2}不到|无法|没法|不起作用|为什么|为啥"
 )
 _TITLE = 3
-"""Lines at the beginning that may be the title."""
+"""Chosen: lines at the beginning that may be the title; a tracker's form puts a heading before it."""
 _SHORT = 600
 """Chosen: characters of a text that may be nothing but a question."""
 _MOST = 60
-"""Lines with each of the words that are looked at."""
+"""Chosen: lines with each of the words that are looked at; a log repeats them thousands of times."""
 _LITERALS = (
     *_NOTEBOOKS, *_OF_ENVIRONMENT, *_TORCH_FAILS, *_NOT_PYTHON, *_OF_STILL, *_SEVERAL, *_OF_BUILD,
     *_NCCL_FAILS, "nvidia-smi", "torch",
 )  # fmt: skip
 _LONGEST = 400
-"""Characters of a line that are looked at."""
+"""Chosen: characters of a line that are looked at. Longer lines are output, not sentences."""
 
 
 def circumstances_in(text: Text) -> list[str]:
