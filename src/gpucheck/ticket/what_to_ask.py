@@ -72,11 +72,11 @@ _WRONG = re.compile(
     r"|报错|错误|失败|用不了|不能用|没有?(?:发现|用)|[找检].{0,2}不到|无法|没法|不起作用|为什么|为啥"
 )
 _TITLE = 3
-"""Chosen: lines at the beginning that may be the title; a tracker's form puts a heading before it."""
+"""Chosen: lines at the beginning that may be the title; a form may put a heading before it."""
 _SHORT = 600
 """Chosen: characters of a text that may be nothing but a question."""
 _MOST = 60
-"""Chosen: lines with each of the words that are looked at; a log repeats them thousands of times."""
+"""Chosen: lines with each of the words that are looked at; a log repeats them without end."""
 _LITERALS = (
     *_NOTEBOOKS, *_OF_ENVIRONMENT, *_TORCH_FAILS, *_NOT_PYTHON, *_OF_STILL, *_SEVERAL, *_OF_BUILD,
     *_NCCL_FAILS, "nvidia-smi", "torch",
