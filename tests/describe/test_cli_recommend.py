@@ -142,6 +142,13 @@ def test_what_is_missing_is_exit_status_3_with_the_option_that_supplies_it() -> 
     assert found["choices"][1]["commands"][-1].endswith("/whl/cu128")
 
 
+def test_what_no_driver_serves_is_said_although_the_driver_is_not_known() -> None:
+    done = run("--gpu", "Tesla V100", "--gpu", "RTX PRO 6000", "--os", "linux")
+    assert done.exit_code == 3
+    words = " ".join(done.stdout.split())
+    assert "No driver serves all of these GPUs on Linux" in words
+
+
 def test_a_described_system_without_gpus_asks_for_them() -> None:
     found = as_json("--os", "linux", "--python-version", "3.12")
     assert [missing["option"] for missing in found["missing"]] == [

@@ -70,6 +70,14 @@ def test_the_newest_set_that_fits(gpu: str, driver: str, wanted: str, expected: 
         (("--gpu", "T4", "--driver", "580", "--with", "transformer-engine"), "transformer-engine"),
         (("--gpu", "RTX 5090", "--driver", "580", "--torch", "2.15", "--with", "vllm"),
          "no release of vllm for torch 2.15.0"),
+        (("--gpu", "L4", "--driver", "580", "--torch", "2.8", "--glibc", "2.28", "--with",
+          "flash-attn"),
+         ("flash-attn needs glibc 2.32 or newer for torch 2.8.0 (cu128), and this system has 2.28. "
+         "It would fit with a system or container with glibc 2.32 or newer.")),
+        (("--gpu", "L4", "--driver", "580", "--torch", "2.5", "--python-version", "3.8", "--with",
+          "vllm"),
+         ("torch 2.5.1 has no wheel for Python 3.8 and no release of vllm for torch 2.5.1 (cu124) "
+         "is made for Python 3.8. It would fit with another Python.")),
     ],
 )  # fmt: skip
 def test_why_none_exists(options: tuple[str, ...], why: str) -> None:

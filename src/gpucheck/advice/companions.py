@@ -84,6 +84,24 @@ class Companions:
             [row for row in rows if by_pip and self._fits(row, offer, anywhere)] or rows, situation
         )
 
+    def oldest_glibc(self, name: str, offer: "Offer", situation: "Situation") -> str | None:
+        """Return the C library that a package needs at least, None if something else keeps it away.
+
+        Only where no release fits: it is the lowest that one needs which fits otherwise.
+        """
+        anywhere = replace(situation, glibc=None)
+        needs = (
+            row.glibc
+            for row in self._extensions.of_package(name)
+            if row.glibc and self._fits(row, offer, anywhere)
+        )
+        return min(needs, key=numbers, default=None)
+
+    def is_for_another_python(self, name: str, offer: "Offer", situation: "Situation") -> bool:
+        """Return whether releases of a package fit a build, but for the Python."""
+        anywhere = replace(situation, python=None)
+        return any(self._fits(row, offer, anywhere) for row in self._extensions.of_package(name))
+
     def _fitting(self, name: str, offer: "Offer", situation: "Situation") -> Iterator[Companion]:
         """Yield the releases of one package that fit, the newest first.
 

@@ -14,7 +14,7 @@ from gpucheck.advice.offers import (
 from gpucheck.language import Sentence, any_of, in_turn, listed, say
 from gpucheck.tables.driver import DriverBranches, DriverSupport, Drives
 from gpucheck.tables.gpus import GpuArchitectures
-from gpucheck.tables.versions import capability_numbers
+from gpucheck.tables.versions import capability_numbers, numbers
 
 _NEWER_DRIVER = say("a newer driver")
 _INDEX_OF_BOARDS = "https://pypi.jetson-ai-lab.io"
@@ -82,11 +82,20 @@ class Exclusions:
             )
             rest = [limit for limit in limits if limit != "python"]
             return in_turn((unknown, *(self.excludes((limit,), offer) for limit in rest)))
+        packages_too = "companions" in limits and self._need_another_python(offer)
+        to_change = [limit for limit in limits if not (packages_too and limit == "python")]
         return say(
             "{offer} does not fit, because {reasons}. It would fit with {changes}.",
             offer=offer,
             reasons=listed([self._exclusion(limit, offer) for limit in limits]),
-            changes=listed([self._change(limit, offer) for limit in limits]),
+            changes=listed([self._change(limit, offer) for limit in to_change]),
+        )
+
+    def _need_another_python(self, offer: Offer) -> bool:
+        """Whether each package without a release for an offer has one for another Python."""
+        lacking = self._offers.without_companions(offer, self._situation)
+        return bool(lacking) and all(
+            self._offers.for_another_python(name, offer, self._situation) for name in lacking
         )
 
     def is_open(self, limits: Collection[Limit], offer: Offer) -> bool:
@@ -240,6 +249,7 @@ class Exclusions:
             for name, below in found.items()
             if below is not None
         ]  # fmt: skip
+        unknown: list[str] = []
         others = [name for name, below in found.items() if below is None]
         if elsewhere := [name for name in others if self._is_of_other_platforms(name, offer)]:
             reasons.append(
@@ -249,11 +259,30 @@ class Exclusions:
                     platform=PLATFORMS.get(offer.platform, offer.platform),
                 )
             )
-        if others := [name for name in others if name not in elsewhere]:
+        others = [name for name in others if name not in elsewhere]
+        for name in others:
+            if needed := self._offers.oldest_glibc(name, offer, self._situation):
+                reasons.append(
+                    say(
+                        "{package} needs glibc {needed} or newer for {offer}, and this system has "
+                        "{glibc}",
+                        package=name, needed=needed, offer=offer, glibc=self._situation.glibc,
+                    )
+                )  # fmt: skip
+            elif self._offers.for_another_python(name, offer, self._situation):
+                reasons.append(
+                    say(
+                        "no release of {package} for {offer} is made for Python {python}",
+                        package=name, offer=offer, python=self._situation.python,
+                    )
+                )  # fmt: skip
+            else:
+                unknown.append(name)
+        if unknown:
             reasons.append(
                 say(
                     "the tables have no release of {packages} for {offer}",
-                    packages=any_of(others),
+                    packages=any_of(unknown),
                     offer=offer,
                 )
             )
@@ -288,6 +317,12 @@ class Exclusions:
                 "{packages} compiled from source, where that is possible",
                 packages=listed(lacking),
             )
+        if self._need_another_python(offer):
+            return say("another Python")
+        needs = [self._offers.oldest_glibc(name, offer, self._situation) for name in lacking]
+        if needs and all(needs):
+            newest = max(filter(None, needs), key=numbers)
+            return say("a system or container with glibc {glibc} or newer", glibc=newest)
         return say("other packages")
 
     def _is_of_other_platforms(self, package: str, offer: Offer) -> bool:

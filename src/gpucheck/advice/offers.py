@@ -275,6 +275,14 @@ class Offers:
         """Return the capability that a package needs, and a GPU that has a lower one, if any."""
         return Companions(self.tables, (package,)).below(package, offer, situation)
 
+    def oldest_glibc(self, package: str, offer: Offer, situation: Situation) -> str | None:
+        """Return the C library that a package needs, None if that is not what keeps it away."""
+        return Companions(self.tables, ()).oldest_glibc(package, offer, situation)
+
+    def for_another_python(self, package: str, offer: Offer, situation: Situation) -> bool:
+        """Return whether a package has releases for an offer, but not for this Python."""
+        return Companions(self.tables, ()).is_for_another_python(package, offer, situation)
+
     def cuda_for(self, situation: Situation) -> frozenset[str]:
         """Return the CUDA versions whose builds the driver runs; all of them if it is unknown."""
         machine = _machine(self.platform, situation)

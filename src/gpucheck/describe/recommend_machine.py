@@ -121,6 +121,7 @@ def unless(answer: "Recommendation", lacking: set[str]) -> "Recommendation":
         return Recommendation(
             best=None,
             reasons=answer.reasons,
+            notes=answer.notes,
             would_fit=(answer.best,),
             by_driver=answer.by_driver,
         )
@@ -130,5 +131,8 @@ def unless(answer: "Recommendation", lacking: set[str]) -> "Recommendation":
     needs = say("It needs driver {release} or newer.", release=answer.oldest_driver)
     driver_needed = (needs,) if _DRIVER in lacking and answer.oldest_driver else ()
     return Recommendation(
-        best=None, reasons=(if_it_fits, *answer.reasons, *driver_needed), would_fit=(answer.best,)
+        best=None,
+        reasons=(if_it_fits, *answer.reasons, *driver_needed),
+        notes=answer.notes,
+        would_fit=(answer.best,),
     )
