@@ -221,8 +221,7 @@ def test_a_companion_is_for_no_other_python_than_its_build() -> None:
         ("torchvision", "3.9", "conda install -c conda-forge pytorch-gpu=2.7.1 ", ""),
         (
             "torchaudio==2.6", "3.13", "python -m pip install torch==2.6.0 ",
-            "no release of torchaudio for torch 2.6.0 (cuda126) is made for Python 3.13. It would "
-            "fit with another Python.",
+            "no release of torchaudio for torch 2.6.0 (cuda126) is made for Python 3.13.",
         ),
     ],
 )  # fmt: skip
