@@ -11,7 +11,7 @@ from gpucheck.facts.secrets import is_plain, place_and_path
 from gpucheck.facts.system import HIDDEN, System
 from gpucheck.facts.torch import Interpreter, PackageSources
 from gpucheck.language import Sentence, say
-from gpucheck.tables.gpus import JetsonWheelRow
+from gpucheck.tables.jetson import JetsonWheelRow
 from gpucheck.tables.torch import BuildRow, CondaBuilds, WheelIndexes
 from gpucheck.tables.versions import numbers, released
 

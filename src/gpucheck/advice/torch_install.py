@@ -26,7 +26,7 @@ from gpucheck.facts.system import Container, System
 from gpucheck.facts.torch import Packages, TorchBuild
 from gpucheck.language import Sentence, in_series, in_turn, say
 from gpucheck.tables import OperatingSystem, Tables
-from gpucheck.tables.gpus import JetsonWheels
+from gpucheck.tables.jetson import JetsonWheels
 from gpucheck.tables.torch import TorchReleases
 from gpucheck.tables.versions import released
 

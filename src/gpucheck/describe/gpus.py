@@ -23,7 +23,8 @@ from gpucheck.language import in_series, in_turn, listed, say
 from gpucheck.tables import Tables
 from gpucheck.tables.driver import DriverBranches, DriverSupport
 from gpucheck.tables.error_codes import CudaErrors, NvmlErrors
-from gpucheck.tables.gpus import GpuArchitectures, GpuProducts, Jetpacks, capability_of, spellings
+from gpucheck.tables.gpus import GpuArchitectures, GpuProducts, capability_of, spellings
+from gpucheck.tables.jetson import Jetpacks
 from gpucheck.tables.meant_products import meant_by, of_other_vendor, unlisted
 
 _OF_CUINIT = (0, 34, 100, 214, 220, 304, 802, 803, 804, 999)

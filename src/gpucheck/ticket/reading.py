@@ -21,7 +21,8 @@ from gpucheck.log_patterns.matcher import Match, names_a_part, search
 from gpucheck.log_patterns.roles import SILENT, Role, role_of, role_of_line
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.tables import Tables
-from gpucheck.tables.gpus import Jetpacks, capability_of, spellings
+from gpucheck.tables.gpus import capability_of, spellings
+from gpucheck.tables.jetson import Jetpacks
 from gpucheck.tables.torch import TorchOldDefaults, TorchReleases
 from gpucheck.tables.versions import minor
 from gpucheck.ticket.complaints import (

@@ -17,7 +17,8 @@ from gpucheck.language import say
 from gpucheck.log_patterns.source_code import is_code
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.tables import Tables
-from gpucheck.tables.gpus import GpuProducts, Jetpacks, PciDevices, plain_product
+from gpucheck.tables.gpus import GpuProducts, PciDevices, plain_product
+from gpucheck.tables.jetson import Jetpacks
 from gpucheck.ticket.readers._said import cannot_import_torch, read_conda_package
 from gpucheck.ticket.readers.base import Machine
 
