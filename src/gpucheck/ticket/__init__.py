@@ -11,7 +11,8 @@ A text goes one way. Each step imports only from those before it. The messages t
 4. the matcher finds messages; ``exceptions`` are read with their frames, ``failure`` says which of
    them the text is about, and whose code raised it. ``cuda_errors`` and ``complaints`` find what
    people say; with the facts and the messages that count it all is a ``reading``;
-5. ``claims`` makes a snapshot of it, and weighs what it claims;
+5. ``circumstances`` says what a text computes with and what is asked of its author; ``claims``
+   makes a snapshot of it all, and weighs what it claims;
 6. ``judge`` does all this for one input: it has the engine combine the claims, keeps the outcomes
    of checks about which no text says anything, and says what is open;
 7. ``batch`` does it for many; ``failure`` says who has to act on each, and ``batch_summary``
