@@ -10,7 +10,7 @@ from gpucheck.facts.torch import Packages
 from gpucheck.language import Sentence, say
 from gpucheck.log_patterns.roles import PRINTED, role_of
 from gpucheck.log_patterns.text import Text
-from gpucheck.ticket.complaints import is_wish
+from gpucheck.ticket.complaints import TITLE, WEB_ADDRESS, is_wish
 
 # What a text computes with, and what else is to be told apart.
 
@@ -33,7 +33,6 @@ _OF_TORCH = ("torch", "caffe2", "3c10", "c10::", "libc10", "aten/")
 """PyTorch and its own C++ libraries and namespaces: caffe2::TypeMeta is no Caffe."""
 _TORCH = re.compile(r"torch|cu1[123]\d\b", re.IGNORECASE)
 
-_ADDRESS = re.compile(r"https?://\S{1,300}")
 _VISIBLE, _OLDER_NUMPY = "CUDA_VISIBLE_DEVICES", "pip install 'numpy<2'"
 
 COLLECT_ENV = "python -m torch.utils.collect_env"
@@ -98,8 +97,6 @@ _WRONG = re.compile(
     r"|挂了|爆|不到|不识别|没装|分钟|正常|怎么办|坏了|一直|[变慢低]了|很[慢低]"
     r"|报错|错误|失败|用不了|不能用|没有?(?:发现|用)|[找检].{0,2}不到|无法|没法|不起作用|为什么|为啥"
 )
-_TITLE = 3
-"""Chosen: lines at the beginning that may be the title; a form may put a heading before it."""
 _SHORT = 600
 """Chosen: characters of a text that may be nothing but a question."""
 _MOST = 60
@@ -117,7 +114,7 @@ def framework_of(text: Text) -> str | None:
     held = text.held(_OF_FRAMEWORKS)
     if not held or any(sign in text.lower for sign in _OF_TORCH):
         return None
-    without = _ADDRESS.sub("", text.lower)
+    without = WEB_ADDRESS.sub("", text.lower)
     counts = {name: len(re.findall(words, without)) for name, words in _FRAMEWORKS.items()}
     return max(filter(counts.get, counts), key=lambda name: counts[name], default=None)
 
@@ -142,7 +139,7 @@ def circumstances_in(text: Text) -> list[str]:
             DRIVER_WAITS: waits,
             RANKS_HANG: stands_still and not held.isdisjoint(_SEVERAL),
             HANGS: stands_still,
-            SLOW: any(_SLOW.search(line.text.lower()) for line in text.lines[:_TITLE]),
+            SLOW: any(_SLOW.search(line.text.lower()) for line in text.lines[:TITLE]),
             BUILDS: _said(text, held.intersection(_OF_BUILD), _BUILD, printed=True),
             NCCL_FAILS: not held.isdisjoint(_NCCL_FAILS),
         }

@@ -27,7 +27,7 @@ from gpucheck.ticket.circumstances import (
     fixes_here,
     framework_of,
 )
-from gpucheck.ticket.exceptions import quote, unlogged
+from gpucheck.ticket.exceptions import HEADER, quote, unlogged
 from gpucheck.ticket.failure import About, Failure, finding_of
 from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
 from gpucheck.ticket.own_report import own_match, words_about
@@ -67,7 +67,6 @@ _FAMILIES: dict[str, tuple[str, ...]] = {
 _OTHER = say("single messages")
 _BEGINNING, _BEFORE = 180, 60
 """Characters of a line that every page shows, and before a message that stands behind them."""
-_HEADER = "traceback (most recent call last)"
 # Lines of a traceback, and lines of a format. Chosen: they only say what was read, and where; 25
 # lines of a traceback change no answer on 752 labelled tickets.
 _LONGEST_TRACEBACK = 100
@@ -220,7 +219,7 @@ def _found(text: Text) -> Iterator[tuple[str, list[Line]]]:
             )
     lines = [
         line
-        for at in text.find(_HEADER, most=_AS_SNAPSHOT_MOST_LINES)
+        for at in text.find(HEADER, most=_AS_SNAPSHOT_MOST_LINES)
         for line in _traceback(text, at)
     ]
     if lines:

@@ -94,7 +94,7 @@ _FRAME = re.compile(
     r"|(Cell In\[\d{1,6}\]), line (\d{1,7})"
     r"|(<ipython-input-[\w-]{1,60}>) in (\S{1,200}))"
 )
-_HEADER = "traceback (most recent call last)"
+HEADER = "traceback (most recent call last)"
 _BODY = re.compile(r"\s|[-+|~^\u2500-\u257f]|\d{1,6}[ :]|$|File |Cell In|\S{1,200} in \S")
 """What a line between two frames begins with: source code, marks, a number, a box."""
 _CAUSE = "the above exception was the direct cause"
@@ -144,13 +144,13 @@ def raised_in(text: Text) -> list[Raised]:
         if known is None or (raised.frames and not known.frames):
             found[key] = raised
     if not found:
-        return list(filter(None, (_without_end(text, at) for at in text.find(_HEADER, most=_FEW))))
+        return list(filter(None, (_without_end(text, at) for at in text.find(HEADER, most=_FEW))))
     return sorted(found.values(), key=lambda raised: raised.index)
 
 
 def cut_off(text: Text) -> Line | None:
     """Return the head of a traceback in a text that shows no exception: its end is missing."""
-    heads = text.find(_HEADER, most=1)
+    heads = text.find(HEADER, most=1)
     return text.lines[heads[0]] if heads and not raised_in(text) else None
 
 
@@ -190,7 +190,7 @@ def _raised(text: Text, index: int) -> Raised | None:
     found = at_start or _WITHIN.search(line.text)
     if found is None:
         return _without_class(text, index)
-    if _HEADER in line.text.lower():
+    if HEADER in line.text.lower():
         return None
     frames = _above(text, index)
     said_little = not found[2] or found[1] in _OF_NO_LANGUAGE
@@ -304,7 +304,7 @@ def _above(text: Text, index: int) -> list[Frame]:
             break
         if line.speaker != last.speaker:
             continue
-        if _HEADER in line.text.lower():
+        if HEADER in line.text.lower():
             break
         line_text = unlogged(line.text)
         frame = _frame(line_text)

@@ -73,17 +73,8 @@ _TYPED = re.compile(r"<|Cell In")
 _SLASH = re.compile(r"[/\\\\]")
 
 _PROGRESS_WORDS = (
-    "step",
-    "epoch",
-    "iter",
-    "batch",
-    "loss",
-    "%|",
-    "train_runtime",
-    "training",
-    "run ",
-    "job ",
-)
+    "step", "epoch", "iter", "batch", "loss", "%|", "train_runtime", "training", "run ", "job ",
+)  # fmt: skip
 # A step with its number, tqdm's bar, a loss: whoever prints these gets on.
 _PROGRESS = re.compile(
     r"\b(?:global_?)?(?:steps?|epochs?|iter(?:ation)?s?|batch)\b[\]\s:=\[(#'\"]{0,6}\d{1,9}\b"

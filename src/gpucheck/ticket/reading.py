@@ -26,18 +26,19 @@ from gpucheck.tables.jetson import Jetpacks
 from gpucheck.tables.torch import TorchOldDefaults, TorchReleases
 from gpucheck.tables.versions import minor
 from gpucheck.ticket.complaints import (
+    first_complaint,
     first_complaint_of_environment,
     first_failure_told,
+    first_gpu_error,
     is_wish,
     short_complaint,
     tells_something,
 )
-from gpucheck.ticket.cuda_errors import first_complaint, first_gpu_error, with_names
 from gpucheck.ticket.exceptions import cut_off, quote
 from gpucheck.ticket.failure import Failure, accuses, ended_well, failure_of, last_progress
-from gpucheck.ticket.localised import in_english
 from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
 from gpucheck.ticket.own_report import OwnReport, take_out
+from gpucheck.ticket.plain_words import in_english, with_names
 from gpucheck.ticket.prose_reader import may_be_of_environment
 from gpucheck.ticket.readers import read_pasted
 from gpucheck.ticket.readers.base import Machine
