@@ -21,11 +21,8 @@ _DOTTED = re.compile(r"^\s{0,8}([a-z][a-z0-9 ./()]{2,40}?) \.{2,60} ?(\S.{0,120}
 
 def read(text: Text, machine: Machine) -> None:
     """Read each dotted line."""
-    for index in text.find(" .."):
-        line = text.lines[index]
-        found = _DOTTED.match(line.text)
-        if found is not None:
-            _take(found[1].lower(), found[2].strip(), line, machine)
+    for found, line in text.matching(_DOTTED.match, " .."):
+        _take(found[1].lower(), found[2].strip(), line, machine)
     for index in text.find(_SHM):
         said.shm_size(text.lines[index].text.rpartition("size")[2], text.lines[index], machine)
 

@@ -126,8 +126,7 @@ def _shown(text: Text, index: int, machine: Machine) -> None:
 
 
 def _frozen(text: Text, machine: Machine) -> None:
-    lines = [text.lines[index] for index in text.find("==")]
-    found = [(match, line) for line in lines if (match := _FROZEN.match(line.text)) is not None]
+    found = list(text.matching(_FROZEN.match, "=="))
     if len(found) < _FEW:
         return
     for match, line in found:
