@@ -131,7 +131,7 @@ class GpuReader:
         if number == 1:
             names, capabilities = names * (count or 1), capabilities * (count or 1)
         return [
-            self._one(at, names[at] if names else "", capabilities[at] if capabilities else None)
+            self._gpu(at, names[at] if names else "", capabilities[at] if capabilities else None)
             for at in range(max(count, number))
         ]
 
@@ -147,7 +147,7 @@ class GpuReader:
             return None
         return [_Gpu(0, board, capability, say("the tables' row of this board"))]
 
-    def _one(self, at: int, name: str, capability: str | None) -> _Gpu:
+    def _gpu(self, at: int, name: str, capability: str | None) -> _Gpu:
         if capability is not None:
             refuse_other_capability(name, capability, self._tables)
             return _Gpu(at, name, capability, self._source("compute_capability"))

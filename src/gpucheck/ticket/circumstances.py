@@ -132,15 +132,15 @@ def circumstances_in(text: Text) -> list[str]:
     if is_wish(text):
         found[ASKS] = True
     else:
-        stands_still = _said(text, held.intersection(_OF_STILL), _STILL)
-        waits = stands_still and _said(text, held.intersection(["nvidia-smi"]), _SMI_WAITS)
+        stands_still = _any_line(text, held.intersection(_OF_STILL), _STILL)
+        waits = stands_still and _any_line(text, held.intersection(["nvidia-smi"]), _SMI_WAITS)
         found |= {
             ASKS: _is_question(text),
             DRIVER_WAITS: waits,
             RANKS_HANG: stands_still and not held.isdisjoint(_SEVERAL),
             HANGS: stands_still,
             SLOW: any(_SLOW.search(line.text.lower()) for line in text.lines[:TITLE]),
-            BUILDS: _said(text, held.intersection(_OF_BUILD), _BUILD, printed=True),
+            BUILDS: _any_line(text, held.intersection(_OF_BUILD), _BUILD, printed=True),
             NCCL_FAILS: not held.isdisjoint(_NCCL_FAILS),
         }
     return [name for name, holds in found.items() if holds]
@@ -154,7 +154,7 @@ def _is_question(text: Text) -> bool:
     return _ASKED.search(lower) is not None and _WRONG.search(lower) is None
 
 
-def _said(
+def _any_line(
     text: Text, literals: frozenset[str], words: re.Pattern[str], *, printed: bool = False
 ) -> bool:
     """Whether a line has such words; of what programs print only if ``printed``."""

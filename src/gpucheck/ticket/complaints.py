@@ -297,13 +297,13 @@ def first_failure_told(text: Text) -> Line | None:
         left -= len(line.text)
         if left < 0 or not (speaks or is_title):
             return None
-        told = any(
+        fails = any(
             _FAILS.search(sentence[:_LONGEST])
             for sentence in _SENTENCE.split(line.text[:_BEGINNING])
             if not _is_question(sentence)
         )
         role = role_of(text, index)
-        if told and role in (_ROLES if is_title else (Role.SAID,)) and not is_statement(line.text):
+        if fails and role in (_ROLES if is_title else (Role.SAID,)) and not is_statement(line.text):
             return line
     return None
 

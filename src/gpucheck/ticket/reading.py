@@ -276,8 +276,8 @@ def _fill_open(machine: Machine, text: Text, *, tells: bool) -> None:
 
 def _failure_told(text: Text) -> Line | None:
     """Return the line that says that something fails, unless it is the program by its wording."""
-    told = first_failure_told(text)
-    return told if told is not None and may_be_of_environment(text.lower) else None
+    line = first_failure_told(text)
+    return line if line is not None and may_be_of_environment(text.lower) else None
 
 
 def _not_refuted(matches: list[Match], machine: Machine) -> list[Match]:

@@ -94,8 +94,8 @@ def _reply(report: Report) -> str:
 
 def _stands_open(report: Report) -> bool:
     """Whether somebody tells of ranks or a build that fail, of which the text shows nothing."""
-    told = _TOLD.intersection(report.snapshot.get(Pasted).circumstances or ())
-    return bool(told) and _healthy(report) == (_NOTHING,)
+    failing = _TOLD.intersection(report.snapshot.get(Pasted).circumstances or ())
+    return bool(failing) and _healthy(report) == (_NOTHING,)
 
 
 def _only_asks(report: Report) -> bool:

@@ -7,7 +7,7 @@ from gpucheck.facts.system import LimitsOfProcess
 from gpucheck.facts.torch import TorchBuild
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Text
-from gpucheck.ticket.readers import _said as said
+from gpucheck.ticket.readers import _fields as fields
 from gpucheck.ticket.readers.base import Machine
 
 NAME = say("container set-up")
@@ -40,7 +40,7 @@ def read(text: Text, machine: Machine) -> None:
     sizes = ("shm-size", "shm_size")
     for found, line in text.matching(_SHM.search, *sizes):
         if len(text.find(*sizes, most=2)) == 1:  # a second one is a later attempt
-            said.shm_size(found[1], line, machine)
+            fields.shm_size(found[1], line, machine)
     for found, line in text.matching(_MEMLOCK.search, "memlock="):
         machine.fill(LimitsOfProcess, "memlock_bytes", int(found[1]), line)
 
@@ -51,11 +51,11 @@ def _image(text: Text, machine: Machine) -> None:
     torch = [(found, line) for line in used if (found := _TORCH.search(line.text)) is not None]
     if len({found[0] for found, _ in torch}) == 1 and not machine.knows(TorchBuild, "version"):
         found, line = torch[0]
-        said.torch_version(found[1], line, machine)
-        said.torch_cuda(found[2], line, machine)
+        fields.torch_version(found[1], line, machine)
+        fields.torch_cuda(found[2], line, machine)
     toolkits = [(found, line) for line in used if (found := _CUDA.search(line.text)) is not None]
     if len({found[1] for found, _ in toolkits}) == 1 and not machine.knows(
         Toolkits, "selected_version"
     ):
         found, line = toolkits[0]
-        said.toolkit(found[1], line, machine)
+        fields.toolkit(found[1], line, machine)

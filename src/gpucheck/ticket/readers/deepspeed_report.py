@@ -3,7 +3,7 @@
 import re
 
 from gpucheck.log_patterns.text import Line, Text
-from gpucheck.ticket.readers import _said as said
+from gpucheck.ticket.readers import _fields as fields
 from gpucheck.ticket.readers.base import Machine
 
 NAME = "ds_report"
@@ -24,17 +24,17 @@ def read(text: Text, machine: Machine) -> None:
     for found, line in text.matching(_DOTTED.match, " .."):
         _take(found[1].lower(), found[2].strip(), line, machine)
     for index in text.find(_SHM):
-        said.shm_size(text.lines[index].text.rpartition("size")[2], text.lines[index], machine)
+        fields.shm_size(text.lines[index].text.rpartition("size")[2], text.lines[index], machine)
 
 
 def _take(label: str, value: str, line: Line, machine: Machine) -> None:
     if label == "torch version":
-        said.torch_version(value, line, machine)
+        fields.torch_version(value, line, machine)
     elif label == "torch cuda version":
-        said.torch_cuda(value, line, machine)
+        fields.torch_cuda(value, line, machine)
     elif label == "torch hip version":
-        said.torch_hip(value, line, machine)
+        fields.torch_hip(value, line, machine)
     elif label == "nvcc version":
-        said.toolkit(value, line, machine)
+        fields.toolkit(value, line, machine)
     elif label == "deepspeed info":
-        said.package("deepspeed", value.partition(",")[0], line, machine)
+        fields.package("deepspeed", value.partition(",")[0], line, machine)

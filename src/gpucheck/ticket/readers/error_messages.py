@@ -9,7 +9,7 @@ from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.tables import Tables
 from gpucheck.tables.torch import TorchBuilds
-from gpucheck.ticket.readers._said import CODE
+from gpucheck.ticket.readers._fields import CODE
 from gpucheck.ticket.readers.base import Machine
 
 NAME = say("error messages")

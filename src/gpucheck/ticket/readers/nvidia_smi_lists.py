@@ -8,7 +8,7 @@ from gpucheck.facts.driver import MigDevice, Nvml, NvmlGpu
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
-from gpucheck.ticket.readers import _said as said
+from gpucheck.ticket.readers import _fields as fields
 from gpucheck.ticket.readers._cleaning import LONGEST_LINE
 from gpucheck.ticket.readers._smi_words import (
     MIB,
@@ -74,7 +74,7 @@ def _listed(text: Text, machine: Machine) -> None:
         found = _LISTED.match(line.text)
         if found is not None:
             at = int(found[1])
-            said.gpu(at, found[2], line, machine)
+            fields.gpu(at, found[2], line, machine)
             machine.items(Nvml, "gpus")[at].fill("uuid", found[3], line.source)
             machine.fill(Nvml, "init_code", 0, line)
             _links(text.after(index, _MOST_LINKS), machine.items(Nvml, "gpus")[at])
@@ -146,7 +146,7 @@ def _table(
         gpu = machine.item(Nvml, "gpus", NvmlGpu, at, line)
         gpu.fill("index", at, line.source)
         if "driver_version" in row:
-            said.driver_release(row["driver_version"], line, machine)
+            fields.driver_release(row["driver_version"], line, machine)
         for name, (field, convert) in _CELLS.items():
             value = convert(row[name]) if name in row else None
             if value is not None and (usage or field not in OF_USAGE):
@@ -160,7 +160,7 @@ def _topology(rows: list[Line], machine: Machine) -> None:
         if found is None:
             return
         machine.fill(Nvml, "init_code", 0, line)
-        said.gpu(int(found[1]), "", line, machine)
+        fields.gpu(int(found[1]), "", line, machine)
 
 
 def _text(value: str) -> str | None:

@@ -11,7 +11,7 @@ from gpucheck.facts.base import Draft
 from gpucheck.facts.driver import GpuProcess, Nvml, NvmlGpu
 from gpucheck.facts.numbers import whole_number
 from gpucheck.log_patterns.text import Line, Text
-from gpucheck.ticket.readers import _said as said
+from gpucheck.ticket.readers import _fields as fields
 from gpucheck.ticket.readers._smi_words import (
     NO_VALUE,
     OF_USAGE,
@@ -46,7 +46,7 @@ def read(text: Text, machine: Machine) -> None:
     for index in text.find("<driver_version>", most=1):
         for _path, tag, value, line in _values(text.lines[index : index + _DEEPEST]):
             if tag == "driver_version":
-                said.driver_release(value, line, machine)
+                fields.driver_release(value, line, machine)
             elif tag == "cuda_version" and re.fullmatch(r"\d{1,2}\.\d", value):
                 machine.fill(Nvml, "cuda", value, line)
     usage = usage_matters(text)

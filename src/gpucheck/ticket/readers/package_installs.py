@@ -8,8 +8,8 @@ import re
 from gpucheck.facts.torch import Distribution, Packages, TorchBuild
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
-from gpucheck.ticket.readers import _said as said
-from gpucheck.ticket.readers._said import read_conda_package
+from gpucheck.ticket.readers import _fields as fields
+from gpucheck.ticket.readers._fields import read_conda_package
 from gpucheck.ticket.readers.base import Machine
 
 NAME = say("installer output")
@@ -41,7 +41,7 @@ _CONDA = re.compile(
 
 def read(text: Text, machine: Machine) -> None:
     """Read the summary of an installation first, then what was already installed."""
-    if said.cannot_import_torch(text):
+    if fields.cannot_import_torch(text):
         return
     for index in text.find("successfully installed"):
         _summary(text.lines[index], machine)
@@ -65,15 +65,15 @@ def _summary(line: Line, machine: Machine) -> None:
 
 
 def _by_pip(name: str, version: str, line: Line, machine: Machine) -> None:
-    if said.package(name, version, line, machine) == "torch":
+    if fields.package(name, version, line, machine) == "torch":
         machine.fill(TorchBuild, "installer", "pip", line)
 
 
 def _clash(found: re.Match[str], line: Line, machine: Machine) -> None:
     """``torchvision 0.15.1 requires torch==2.0.0, but you have torch 2.1.0 which ...``."""
-    project = said.package(found[1], found[2], line, machine)
+    project = fields.package(found[1], found[2], line, machine)
     if found[3] == "torch":
         distribution = machine.item(Packages, "distributions", Distribution, project, line)
         distribution.fill("torch_requirement", found[4].strip(), line.source)
     if "you have" in line.text:
-        said.package(found[3], found[5], line, machine)
+        fields.package(found[3], found[5], line, machine)

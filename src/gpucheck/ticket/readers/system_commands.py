@@ -7,8 +7,8 @@ from gpucheck.facts.driver import Driver
 from gpucheck.facts.system import LimitsOfProcess, Pci, PciGpu, System
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
-from gpucheck.ticket.readers import _said as said
-from gpucheck.ticket.readers._said import read_platform, read_system
+from gpucheck.ticket.readers import _fields as fields
+from gpucheck.ticket.readers._fields import read_platform, read_system
 from gpucheck.ticket.readers.base import Machine
 
 NAME = say("system commands")
@@ -121,8 +121,8 @@ def _l4t(found: re.Match[str], line: Line, machine: Machine) -> None:
 
 
 _VALUES = (
-    (_NVCC, said.toolkit), (_NAME, read_system), (_DESCRIPTION, read_system), (_GCC, said.gcc),
-    (_SHM, said.shm_size),
+    (_NVCC, fields.toolkit), (_NAME, read_system), (_DESCRIPTION, read_system), (_GCC, fields.gcc),
+    (_SHM, fields.shm_size),
 )  # fmt: skip
 """Lines of which the first group is a value that other formats have, too."""
 _READERS = (
