@@ -18,8 +18,7 @@ from gpucheck.tables.versions import numbers, released
 # Which index a command names, and where no index is named because a mirror is configured.
 
 WHEEL_INDEX = "https://download.pytorch.org/whl/"
-
-
+# From this release on, the page names an index instead of the build.
 _FIRST_ON_ONE_INDEX = (2, 0)
 
 

@@ -162,6 +162,7 @@ _FAILING = (
     "\u043e\u0448\u0438\u0431\u043a", "\u0432\u044b\u043b\u0435\u0442\u0430",
     "\u0437\u0430\u0432\u0438\u0441", "\u0440\u0430\u0431\u043e\u0442\u0430", "エラー",
 )  # fmt: skip
+# Beside the GPUs of a driver that works, "it runs on the CPU" is a complaint.
 _ON_CPU = re.compile(r"\b(?:us(?:es?|ing)|on|device)\W{1,3}(?:the |my )?cpu\b", re.IGNORECASE)
 _READ_BY_WORDING = 200
 """Lines, chosen: more than the second reader looks at, which stops after 4,000 characters."""

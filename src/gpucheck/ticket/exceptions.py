@@ -48,6 +48,7 @@ _CLASS = (
     r"(?:[A-Z]\w{0,60})?(?:Error|Exception|Interrupt|Exit|StopIteration|Timeout)s?\d{0,2}"
     r"(?:\([A-Z]\w{0,60}\))?"
 )
+# What Python's logging, torchrun, Ray and glog write before a line, as tickets show it.
 _LOGGED = re.compile(
     r"(?:\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^\]\n]{0,40}\] ?|(?:\[?[\w.-]{0,40}\]? ?)?"
     r"(?:\[rank\d{1,5}\]: ?|\[?(?:ERROR|CRITICAL|FATAL|WARNING|INFO|DEBUG|E|W|I)\b\]?:? ?"
@@ -77,17 +78,22 @@ _WITHOUT_CLASS = (
         ),
     ),
 )
+# Of a ticket in one line: the message ends with its sentence.
 _JOINED = re.compile(rf"(?<![\w.'\"(])({_CLASS}): (\S[^.]{{3,160}})")
+# A person who writes Chinese goes on behind a message without a blank.
 _GOES_ON = re.compile(r"\s?[,;.!?\u3002]\s?(?=[\u4e00-\u9fff])")
+# Spark and Android have exceptions with the same endings, which no Python raised.
 _OF_JAVA = re.compile(r"(?:javax?|sun|scala|android|org\.apache|com\.\w{1,40})\.")
 _OF_NO_LANGUAGE = frozenset(["Error", "Errors", "Exception", "Exit", "Timeout", "Interrupt"])
 """Words that many programs begin a message with; above them stands no traceback of Python."""
 _LONG, _WHOLE_TICKET = 300, 1500
 """Characters: a longer line is a paragraph; a still longer one a whole ticket."""
 _GO_ON = (Role.SAID, Role.ERROR, Role.EXCEPTION)
+# IPython writes the class above the frames, so the last line is not needed.
 _NOTEBOOK = re.compile(rf"\s{{0,8}}({_CLASS})\s{{2,80}}Traceback \(most recent call last\)")
 _STATEMENT = re.compile(rf"(?:assert\s|raise ({_CLASS})\b)")
 _FEW = 8  # chosen: headers without an end; two change no answer on 752 labelled tickets
+# Python's, IPython's, and a notebook's cell as newer and older releases of IPython name it.
 _FRAME = re.compile(
     r"[\s|+E]{0,24}(?:File \"([^\"]{1,300})\", line (\d{1,7})(?:, in (\S{1,200}))?"
     r"|(?:File )?([~\w/\\.:<>-]{1,300}?):(\d{1,7}),? in (\S{1,200})"

@@ -184,6 +184,7 @@ def _is_full(machine: Machine) -> bool:
     return bool(used and total and used > _FULL * total)
 
 
+# A shell's word about the end of a process, not the reason of it.
 _KILLED = re.compile(r"\s{0,8}(?:\S{0,40} )?(?:Killed|Terminated|Aborted)\b")
 _GIVEN = {Role.COMMAND, Role.SETTING}
 """A variable may be set before a command."""
