@@ -47,7 +47,13 @@ _SPECS = re.compile(
 )
 _BUILT = re.compile(r"PyTorch settings found: CUDA_VERSION=(\d{3})\b")
 _JSON = re.compile(r'"torch_version": "(\d\.\d{1,2}[\w.+]{0,24})"')
+_VALUES = (
+    (_STATED.match, fields.torch_version), (_JSON.search, fields.torch_version),
+    (_RUNTIME.search, fields.torch_cuda),
+)  # fmt: skip
+"""Lines of which the first group is a value that other formats have, too."""
 _MOST_GPUS = 32  # chosen: above any machine
+_NO_NAMES = ("none", "no", "na", "true", "false", "yes")
 _MEMORY = re.compile(r",? ?\d{3,7} ?Mi?B$")
 # People put more behind it: "GPU: RTX 5090, torch 2.5.1+cu124".
 _BEHIND_NAME = re.compile(
@@ -79,14 +85,7 @@ def _gpu_behind(text: Text, index: int, value: str, machine: Machine) -> None:
     """``GPU type: NVIDIA A100``, or Lightning's list below ``- GPU:``."""
     value = _BEHIND_NAME.split(value, maxsplit=1)[0]
     if value:
-        if not is_unknown(value) and value.lower() not in (
-            "none",
-            "no",
-            "na",
-            "true",
-            "false",
-            "yes",
-        ):
+        if not is_unknown(value) and value.lower() not in _NO_NAMES:
             fields.gpu(0, _MEMORY.sub("", value), text.lines[index], machine)
         return
     for at, line in enumerate(text.after(index, _MOST_GPUS)):
@@ -97,7 +96,7 @@ def _gpu_behind(text: Text, index: int, value: str, machine: Machine) -> None:
 
 
 def _greeting(line: Line, machine: Machine, *, named: bool) -> None:
-    """Read the line that a program prints at its start: its torch and its GPU."""
+    """Read the line that a program prints at its start: its torch, its CUDA and its GPU."""
     banner = _BANNER.search(line.text)
     if banner is not None:
         fields.torch_version(banner[1], line, machine)
@@ -105,17 +104,14 @@ def _greeting(line: Line, machine: Machine, *, named: bool) -> None:
             fields.cuda_available("true", line, machine)
             if not named:
                 fields.gpu(0, banner[3], line, machine)
-    stated = _STATED.match(line.text)
-    if stated is not None:
-        fields.torch_version(stated[1], line, machine)
     device = _COMFY.search(line.text)
     if device is not None:
         fields.cuda_available("true", line, machine)
         if not named:
             fields.gpu(int(device[1]), device[2], line, machine)
-    version = _JSON.search(line.text)
-    if version is not None:
-        fields.torch_version(version[1], line, machine)
+    for find, take in _VALUES:
+        if (found := find(line.text)) is not None:
+            take(found[1], line, machine)
 
 
 def _code(line: Line, machine: Machine) -> None:
@@ -124,9 +120,6 @@ def _code(line: Line, machine: Machine) -> None:
     flags = _FLAGS.findall(line.text) if "architecture flags" in line.text else []
     if flags and not line.text.endswith(("...", "…", ";", ",")):
         fields.arch_list(" ".join(flags), line, machine)
-    runtime = _RUNTIME.search(line.text)
-    if runtime is not None:
-        fields.torch_cuda(runtime[1], line, machine)
     built = _BUILT.search(line.text)
     if built is not None:
         fields.torch_cuda(f"{built[1][:2]}.{built[1][2]}", line, machine)
