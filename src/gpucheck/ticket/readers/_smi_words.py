@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from gpucheck.facts.base import Draft
 from gpucheck.facts.driver import GpuProcess, MigDevice
+from gpucheck.facts.numbers import whole_number
 from gpucheck.log_patterns.text import Text
 
 MIB = 1024 * 1024  # bytes
@@ -14,7 +15,8 @@ _MODES = (
     ("process", "exclusive-process"), ("thread", "exclusive-thread"), ("default", "default"),
     ("prohibited", "prohibited"),
 )  # fmt: skip
-_NUMBER = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)")
+# Not the beginning of a longer number: nvidia-smi prints none of so many digits.
+_NUMBER = re.compile(r"(\d{1,9}(?!\d)(?:\.\d{1,3})?)")
 NO_VALUE = (
     "N/A", "Unknown Error", "Not Found", "[N/A]", "GPU is lost", "ERR!", "Requested functionality",
     "Insufficient Permissions",
@@ -106,10 +108,12 @@ _READ_BY: dict[Callable[[str], object], tuple[str, ...]] = {
         "persistence", "mig_enabled", "mig_pending", "ecc_enabled", "rows_failed", "rows_pending",
         "pages_pending",
     ),
+    # Strictly: a count of errors accuses a GPU.
+    whole_number: ("ecc_uncorrected",),
     integer: (
         "temperature_c", "temperature_slowdown_c", "pcie_generation", "pcie_generation_max",
         "pcie_width", "pcie_width_max", "rows_remapped_uncorrected", "sm_clock_mhz",
-        "sm_clock_max_mhz", "ecc_uncorrected", "utilization_percent",
+        "sm_clock_max_mhz", "utilization_percent",
     ),
 }  # fmt: skip
 _READERS = {field: read for read, names in _READ_BY.items() for field in names}
