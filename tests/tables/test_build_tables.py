@@ -8,7 +8,7 @@ from tables.some import some
 from gpucheck.tables import OperatingSystem, Tables
 from gpucheck.tables.companions import Extensions, TorchCompanions
 from gpucheck.tables.compilers import HostCompilers, ToolkitTargets
-from gpucheck.tables.gpus import JetsonWheels
+from gpucheck.tables.jetson import JetsonWheels
 from gpucheck.tables.packages import Numpy2, Triton
 from gpucheck.tables.torch import TorchPins, WheelIndexes
 

@@ -14,7 +14,8 @@ from gpucheck.tables.compilers import Compilers, CubinRules, Runs, ToolkitTarget
 from gpucheck.tables.cuda import CudaDrivers
 from gpucheck.tables.cudnn import CudnnSupport
 from gpucheck.tables.driver import DriverBranches, DriverSupport
-from gpucheck.tables.gpus import GpuArchitectures, GpuProducts, JetsonWheelRow, JetsonWheels
+from gpucheck.tables.gpus import GpuArchitectures, GpuProducts
+from gpucheck.tables.jetson import JetsonWheelRow, JetsonWheels
 from gpucheck.tables.torch import (
     BuildRow,
     ReleaseRow,

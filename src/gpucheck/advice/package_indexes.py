@@ -13,15 +13,14 @@ from gpucheck.facts.secrets import is_plain, place_and_path
 from gpucheck.facts.system import HIDDEN, System
 from gpucheck.facts.torch import Interpreter, PackageSources
 from gpucheck.language import Sentence, say
-from gpucheck.tables.gpus import JetsonWheelRow
+from gpucheck.tables.jetson import JetsonWheelRow
 from gpucheck.tables.torch import BuildRow, CondaBuilds, WheelIndexes
 from gpucheck.tables.versions import numbers, released
 
 # Which index a command names, and where no index is named because a mirror is configured.
 
 WHEEL_INDEX = "https://download.pytorch.org/whl/"
-
-
+# From this release on, the page names an index instead of the build.
 _FIRST_ON_ONE_INDEX = (2, 0)
 
 

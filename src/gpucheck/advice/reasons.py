@@ -18,7 +18,8 @@ from gpucheck.language import any_of, in_series, in_turn, listed, phrase, say, s
 from gpucheck.tables.base import HOW_TO_RENEW
 from gpucheck.tables.companions import Extensions
 from gpucheck.tables.driver import DriverBranches
-from gpucheck.tables.gpus import GpuArchitectures, GpuProducts, Jetpacks
+from gpucheck.tables.gpus import GpuArchitectures, GpuProducts
+from gpucheck.tables.jetson import Jetpacks
 from gpucheck.tables.versions import admitted, numbers, parse, released
 
 _NO_MODULES = say(

@@ -27,7 +27,8 @@ from gpucheck.advice.reasons import Reasons
 from gpucheck.language import listed, say
 from gpucheck.tables import Tables
 from gpucheck.tables.driver import DriverBranches
-from gpucheck.tables.gpus import GpuProducts, Jetpacks
+from gpucheck.tables.gpus import GpuProducts
+from gpucheck.tables.jetson import Jetpacks
 from gpucheck.tables.versions import SpecifierError, admitted, numbers
 
 __all__ = ["Card", "Offer", "Recommendation", "Recommender", "Situation", "SpecifierError"]

@@ -60,9 +60,13 @@ _PYTHON = re.compile(
     r"(?:[a-z_]{1,30}[/\\]){0,3}[a-z_]{1,30}\.py$|[/\\]Lib[/\\](?:[a-z_]{1,30}[/\\]){0,2}[a-z_]{1,30}\.py$"
 )
 _INSTALLED = re.compile(r"(?:site|dist)-packages[/\\]([\w-]{1,60})")
+# setuptools installs an egg below its name and release; the package is the folder in it.
 _EGG = re.compile(r"[/\\]([\w-]{1,60}?)-[\d.]{1,20}[^/\\]{0,60}\.egg[/\\](\w{1,60})")
+# A clone that is run in place: the folder of the repository has the package of its name.
 _TWICE = re.compile(r"[/\\]([\w-]{2,60})(?=[/\\](?:src[/\\]|python[/\\])?(\w{2,60})[/\\])")
+# The usual layouts of a repository whose name differs from that of its package.
 _SOURCES = re.compile(r"(?:^|[/\\])(?:src|python)[/\\](\w{2,60})[/\\]")
+# These run whatever program they are given; a fault in it is not theirs.
 _SERVES_ANY = re.compile(
     r"(?:site|dist)-packages[/\\](?:starlette|fastapi|uvicorn|uvloop|anyio|asyncio|pydantic\w{0,10}"
     r"|click|typer|gradio|aiohttp|requests|urllib3|httpx|httpcore|PIL|tqdm|joblib|multiprocess"
@@ -73,17 +77,8 @@ _TYPED = re.compile(r"<|Cell In")
 _SLASH = re.compile(r"[/\\\\]")
 
 _PROGRESS_WORDS = (
-    "step",
-    "epoch",
-    "iter",
-    "batch",
-    "loss",
-    "%|",
-    "train_runtime",
-    "training",
-    "run ",
-    "job ",
-)
+    "step", "epoch", "iter", "batch", "loss", "%|", "train_runtime", "training", "run ", "job ",
+)  # fmt: skip
 # A step with its number, tqdm's bar, a loss: whoever prints these gets on.
 _PROGRESS = re.compile(
     r"\b(?:global_?)?(?:steps?|epochs?|iter(?:ation)?s?|batch)\b[\]\s:=\[(#'\"]{0,6}\d{1,9}\b"
@@ -108,6 +103,7 @@ _ENDED_WELL = re.compile(
     r"|^=+ (?!.{0,80}(?:failed|error)).{0,80}\b\d{1,6} passed\b",
     re.IGNORECASE,
 )
+# The last step of all: whoever prints "step 100/100" has done its work.
 _OF_ALL = re.compile(
     r"\b(?:steps?|epochs?|iter\w{0,8})\W{1,3}(\d{1,9}) ?/ ?(\d{1,9})\b", re.IGNORECASE
 )
@@ -211,6 +207,7 @@ _NOT_INSTALLED = re.compile(
 _LONGEST_TRACEBACK = 120  # lines; chosen: 30 change no answer on 752 labelled tickets
 _AT = re.compile(r" at /\S{1,300}$| at /\S{1,300}:\d{1,6}\b")
 """The place in PyTorch's own sources that a message ends with."""
+# Files, networks, accounts, imports: what failed is outside the program.
 _OF_FILES = re.compile(
     r"(?:FileNotFound|NotADirectory|IsADirectory|FileExists|Permission|ModuleNotFound|Import|HTTP"
     r"|Connection\w{0,10}|MaxRetry|NewConnection|ReadTimeout|ConnectTimeout|Proxy|SSL|URL"

@@ -17,8 +17,9 @@ from gpucheck.language import say
 from gpucheck.log_patterns.source_code import is_code
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.tables import Tables
-from gpucheck.tables.gpus import GpuProducts, Jetpacks, PciDevices, plain_product
-from gpucheck.ticket.readers._said import cannot_import_torch, read_conda_package
+from gpucheck.tables.gpus import GpuProducts, PciDevices, plain_product
+from gpucheck.tables.jetson import Jetpacks
+from gpucheck.ticket.readers._fields import cannot_import_torch, read_conda_package
 from gpucheck.ticket.readers.base import Machine
 
 NAME = say("free text")
@@ -135,14 +136,14 @@ def read(text: Text, machine: Machine) -> None:
         _gpus(text, machine)
     if not machine.knows(TorchBuild, "version"):
         _conda(text, machine)
-    found = _one(_TORCH, _lines(text, *_TORCH_WORDS), _not_found(text))
+    found = _agreed(_TORCH, _lines(text, *_TORCH_WORDS), _not_found(text))
     if found is None and not machine.knows(TorchBuild, "version"):
-        found = _one(_ALONE, _lines(text, "+cu", "+cpu"))
+        found = _agreed(_ALONE, _lines(text, "+cu", "+cpu"))
     if found is not None:
         _torch(*found, machine, imports=not cannot_import_torch(text))
     if machine.knows(TorchBuild, "version") and not machine.knows(TorchBuild, "installer"):
         _installer(text, machine)
-    found = _one(_DRIVER, _lines(text, "driver", "驱动"))
+    found = _agreed(_DRIVER, _lines(text, "driver", "驱动"))
     if found is not None and not machine.knows(Nvml, "driver_release"):
         machine.fill(Nvml, "driver_release", *found)
     if not machine.knows(System, "os"):
@@ -176,7 +177,7 @@ def _not_found(text: Text) -> set[str]:
     return {found[1] for line in lines for found in _TORCH.finditer(line.text)}
 
 
-def _one(
+def _agreed(
     pattern: re.Pattern[str], lines: Iterator[Line], but: Container[str] = ()
 ) -> tuple[str, Line] | None:
     """Return a release on which all mentions agree, and the first line that names it."""
