@@ -189,6 +189,18 @@ class Offers:
             if (row.confirmed or not board) and fits_gpus(self.tables, row, machine) is Runs.CUBIN
         )
 
+    def may_have_code(self, offer: Offer, capability: str) -> bool:
+        """Whether a build may have code for a GPU, because its list of it is not confirmed.
+
+        Not if its compiler makes none for the GPU, or if its cuDNN does not support it.
+        """
+        row = self._rows.get(offer)
+        if row is None or row.confirmed:
+            return False
+        unlisted = replace(row, arch_list=(), ptx=())
+        machine = MachineLimits(self.platform, capabilities=(capability,))
+        return fits_gpus(self.tables, unlisted, machine) is not Runs.NO
+
     def is_unified(self, situation: Situation) -> bool:
         """Whether the system has one CUDA for servers and boards, as JetPack 7.2 has on Orin."""
         have = parse(situation.driver_cuda)
