@@ -30,6 +30,7 @@ CHANNEL: Final = "conda-forge"
 WINDOWS_ON_ARM_PAGE: Final = "https://github.com/NVIDIA/pytorch-windows-ci"
 """NVIDIA's page about its builds for Windows on Arm: the command, GPUs, driver and index."""
 _CAPABILITIES = 64  # more than the table of GPUs has; texts of others are bounded so
+_DRIVERS = 64  # whose CUDA versions are kept: a search asks for those of the same one again and again
 LIMITS: tuple[Limit, ...] = ("python", "driver", "torch", "glibc", "companions")
 
 
@@ -136,6 +137,8 @@ class Offers:
         self._rows: dict[Offer, BuildRow] = dict(self._published())
         self._boards = {_board_offer(row): row for row in self._installable()}
         self._code = lru_cache(_CAPABILITIES)(self._offers_with_code)
+        self._cuda = frozenset(offer.cuda for offer in (*self._rows, *self._boards))
+        self._runs = lru_cache(_DRIVERS)(self._cuda_that_runs)
 
     def with_cuda(self) -> Collection[Offer]:
         """Return every published CUDA build."""
@@ -277,12 +280,17 @@ class Offers:
 
     def cuda_for(self, situation: Situation) -> frozenset[str]:
         """Return the CUDA versions whose builds the driver runs; all of them if it is unknown."""
-        machine = _machine(self.platform, situation)
-        no_driver_given = situation.driver is None and situation.driver_cuda is None
-        versions = {offer.cuda for offer in (*self._rows, *self._boards)}
-        return frozenset(
-            cuda for cuda in versions if no_driver_given or fits_driver(self.tables, cuda, machine)
+        if situation.driver is None and situation.driver_cuda is None:
+            return self._cuda
+        return self._runs(situation.driver, situation.driver_cuda, situation.driver_os)
+
+    def _cuda_that_runs(
+        self, driver: str | None, driver_cuda: str | None, driver_os: OperatingSystem | None
+    ) -> frozenset[str]:
+        machine = MachineLimits(
+            self.platform, driver=driver, driver_cuda=driver_cuda, driver_os=driver_os
         )
+        return frozenset(cuda for cuda in self._cuda if fits_driver(self.tables, cuda, machine))
 
     def least_driver(self, offer: Offer, situation: Situation) -> str | None:
         """Return the oldest driver release that runs an offer, whatever the GPUs.
