@@ -48,7 +48,7 @@ REFUSED = {
 """Lines that are refused here, and with which words: what they need is not here."""
 GPUCHECK = r"""#!/bin/sh
 # What a line calls: on the CPU where it would need GPUs, and not for minutes. Lines that name the
-# CPU, and one page of results, are run with a torch; importing it is most of the time of the others.
+# CPU, and one page of results, have a torch; importing it is most of the time of the others.
 more=
 case "$1 $*" in
     "selftest "*"--device cpu"*) ;;

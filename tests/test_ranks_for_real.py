@@ -27,7 +27,7 @@ HEAVY = ("all-reduce", "reduce-scatter", "ddp-step")
 """With gloo these take six seconds of eight ranks that share two cores."""
 
 
-# Two ranks are those of tests/selftests/test_faults_for_real.py: only what has a fault is red there.
+# Two ranks are those of selftests/test_faults_for_real.py: only what has a fault is red there.
 @pytest.mark.parametrize(("ranks", "tests"), [(3, HEAVY), (8, LIGHT)])
 def test_so_many_ranks_add_up(ranks: int, tests: tuple[str, ...]) -> None:
     done = run(

@@ -264,7 +264,7 @@ class Tables:
 
 def _decode(path: str, cls: type[S]) -> S:
     try:
-        return _decoded(_content(path), cls)
+        table: S = _decoded(_content(path), cls)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         why = _in_short(str(error))
         row = re.search(_ROW, why)
@@ -278,6 +278,7 @@ def _decode(path: str, cls: type[S]) -> S:
                 why=why,
             )
         raise TablesError(message) from error
+    return table
 
 
 @functools.lru_cache(maxsize=64)  # more than there are tables
