@@ -39,6 +39,15 @@ HARMLESS = (
     + TRACEBACK
     + FRAME.format("xformers/__init__.py", "_is_triton_available", "import triton  # noqa")
     + "ModuleNotFoundError: No module named 'triton'\n100%|#####| 20/20 [00:05<00:00, 3.9it/s]",
+    (
+        " [WARNING]  DeepSpeed Op Builder: Installed CUDA version 13.0 does not match the version "
+        "was compiled with 12.8.Detected `DS_SKIP_CUDA_CHECK=1`: Allowing this combination of CUDA"
+    ),
+    (
+        "Warning:  multi_tensor_applier fused unscale kernel is unavailable, possibly because apex "
+        "installed without --cuda_ext --cpp_ext. Using Python fallback.  Original ImportError was: "
+        "ModuleNotFoundError(\"No module named 'amp_C'\")"
+    ),
     NCCL + "NCCL WARN NET/IB : mlx5_0:1 Got async event : client reregistration",
     NCCL + "NCCL WARN NET/IB : mlx5_0:1 Got non-fatal async event: port active(9)",
     (
