@@ -158,7 +158,13 @@ _PASSED_ON = re.compile(
     r"|ActorUnavailable|EngineGenerate|SubprocessFailed|CommandException)\w{0,20}$"
 )
 """Classes that say that another process failed."""
-_ENDED = frozenset(["SystemExit", "KeyboardInterrupt", "CancelledError", "GeneratorExit", "Exit"])
+_ENDED = frozenset(
+    [
+        "SystemExit", "KeyboardInterrupt", "CancelledError", "GeneratorExit", "Exit",
+        "SignalException",
+    ]
+)  # fmt: skip
+"""Somebody or something else ended the process; torchrun raises the last one for a signal."""
 _SAID_AFTER = (
     r"engine core initialization failed|engine process failed to start|server process died",
     r"see (?:the )?(?:root cause|stack trace)|initialization failed, check the traceback",
@@ -173,17 +179,21 @@ _SAID_AFTER = (
 )
 """What programs say when something else of them failed."""
 _ECHOES = re.compile("|".join(_SAID_AFTER), re.IGNORECASE)
+_DOES_WITHOUT = re.compile(
+    r"^exception ignored in\b|some optimizations will not be enabled", re.IGNORECASE
+)
+"""Python before an exception of a destructor; xFormers (its ``__init__.py``) without Triton."""
 _OF_REPORT = re.compile(r"collect_env(?:\.py)?$")
 """A script that reports on the environment may itself fail: that is not what the text is about."""
 _PARTS = (
     r"cuda(?! ?graph|:\d|'|_graph|\w*graph)|cudnn|cublas|cusparse|cusolver|nvidia|nvml",
     r"libcu\w",
-    r"\bdriver\b|compute capability|\bsm_?\d\d|no kernel image|\buvm\b|no hip|hip error",
+    r"\bdrivers?\b|compute capabilit|\bsm_?\d\d|no kernel image|\buvm\b|no hip|hip error",
     r"rocm",
     r"\bgpus?\b(?! blocks| memory utilization)|infer device type|expected object of device",
     r"out of memory|\boom\b|out of resource|available memory|not enough memory|paging file",
     r"shared memory|/dev/shm|write to file </torch",
-    r"\bnvcc\b|\bptxas\b|\btriton\b|\.cuh?\b|compiler|ninja|deepspeed op",
+    r"\bnvcc\b|\bptxas\b|\btriton\b|\.cuh?\b|compiler|ninja|deepspeed op|jit load the \w{1,40} op",
     r"\.so\b|\.dll\b|dll load|undefined symbol|glibc|named symbol|illegal instruction",
     r"segmentation fault|numpy is not available|without numpy support",
     r"multiarray|dtype size changed|_array_api",
@@ -254,12 +264,19 @@ def about(raised: Raised) -> About:
 
 
 def _is_noted(text: Text, raised: Raised) -> bool:
-    """Whether a program logged the exception below a warning or information, and went on."""
-    if not raised.frames or last_progress(text) <= raised.index:
+    """Whether a program only noted the exception, and went on.
+
+    It stands below a warning or information and progress follows, or below words that say so.
+    """
+    if not raised.frames:
         return False
     for at in range(raised.index - 1, max(0, raised.index - _LONGEST_TRACEBACK), -1):
         if text.lines[at].text.lower().startswith("traceback"):
-            return role_of_line(text.lines[at - 1].text) in (Role.WARNING, Role.INFO)
+            above = text.lines[at - 1].text
+            if _DOES_WITHOUT.search(above):
+                return True
+            noted = role_of_line(above) in (Role.WARNING, Role.INFO)
+            return noted and last_progress(text) > raised.index
     return False
 
 

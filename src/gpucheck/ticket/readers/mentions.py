@@ -32,6 +32,7 @@ _TORCH_WORDS = (*(f"torch{sign}" for sign in " \t=:v`'\"*12版为是"), "torch._
 _NOT_FOUND_WORDS = ("no matching distribution found for torch", "satisfies the requirement torch")
 _AVAILABLE_WORDS = (
     "available", "可用", "not used", "not detected", "not found", "initialization",
+    "0 active drivers", "found no cuda devices",
 )  # fmt: skip
 MARKS = ("",)  # any text may mention something
 RANK = 50  # prose comes last: people write what they believe they have
@@ -95,7 +96,9 @@ _CONDITION = re.compile(r"\s{0,60}(?:if|elif|while|assert|return|raise)\s")
 _NOT_AVAILABLE = re.compile(
     r"CUDA (?:is |was )?(?:not|un) ?available|cuda.{0,12}不可用"
     r"|GPU (?:is )?not (?:available|used|detected|found)"
-    r"|CUDA (?:driver )?initialization(?: failed|:)",
+    r"|CUDA (?:driver )?initialization(?: failed|:)"
+    # In the words of Triton (its driver.py) and of DeepSpeed (its builder.py and runner.py).
+    r"|\b0 active drivers \(|found no CUDA devices\b|no GPU resources available",
     _FLAGS,
 )
 _MOST = 200
