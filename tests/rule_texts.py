@@ -101,7 +101,8 @@ Connection reset by peer while downloading from the mirror
     ),
     "rank-hangs": (
         """
-Following ranks: rank 3 did not join the collective
+Watchdog caught collective operation timeout: WorkNCCL(SeqNum=9, OpType=ALLREDUCE) ran for 600071 ms
+- To our best knowledge, the lagging/dead/mismatched ranks that caused the desync are:
 """,
         """
 rank 3 joined the collective

@@ -13,7 +13,7 @@ from gpucheck.facts.claims import CLASSES, CommandClass, Restart
 _PIPES = re.compile(r"(?<!\\)(?:\|\||&&|[|;])")  # an escaped sign is part of a word
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _PYTHON = re.compile(r"python[0-9.]*t?$")
-_WRAPPERS = ("sudo", "timeout", "env", "command")
+_WRAPPERS = ("sudo", "timeout", "env", "command", "setsid", "nohup")
 _OPTIONS_WITH_VALUE = ("-u",)
 
 Row = tuple[str, tuple[str, ...], CommandClass]
@@ -56,6 +56,8 @@ _ROWS: tuple[Row, ...] = (
     ("docker", ("run",), "reads"),
     ("podman", ("run",), "reads"),
     ("prime-select", ("query",), "reads"),
+    ("nvidia-imex-ctl", ("-N",), "reads"),
+    ("ssh", ("hostname",), "reads"),
     *(
         (program, (), "reads")
         for program in (
