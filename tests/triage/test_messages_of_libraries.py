@@ -88,6 +88,8 @@ CASES = {
     ),
     "extension-abi-mismatch": (
         "mmcv: AssertionError: nms_quadri miss in module _ext",
+        "CUDA version mismatch! DeepSpeed ops were compiled and installed with a different version",
+        "You have torch = 2.1.0 but xformers = 0.0.26. Please install xformers < 0.0.24.",
         ("torch: FileNotFoundError: Cannot find DGL C++ graphbolt library at "
         "/opt/dgl/graphbolt/libgraphbolt_pytorch_2.4.0.so"),
         ("RuntimeError: gsplat CUDA extension is not available (not built or failed to load). "
@@ -111,6 +113,7 @@ CASES = {
     ),
     "torch-cpu-only": (
         "RuntimeError: No GPU found. A GPU is needed for quantization.",
+        "RuntimeError: Bitsandbytes is only supported on CUDA GPUs.",
         "AssertionError: [AMPTrainer] CUDA is required for AMP training!",
         "RuntimeError: Failed to infer device type, please set VLLM_LOGGING_LEVEL for torch",
         "AssertionError: torch not compiled with cuda",
@@ -144,6 +147,7 @@ CASES = {
     ),
     "toolkit-missing": (
         "gsplat: No CUDA toolkit found. gsplat will be disabled.",
+        "FileNotFoundError: Could not find NVCC at /usr/local/cuda/bin/nvcc",
         "jaxlib: FAILED_PRECONDITION: INTERNAL: Couldn't invoke ptxas --version",
         ("apex: python setup.py egg_info did not run successfully.\n"
         '  File "/tmp/pip/setup.py", line 24, in get_cuda_bare_metal_version'),
@@ -314,6 +318,8 @@ CASES = {
     "application-bug": (
         "RuntimeError: trying to initialize the default process group twice!",
         "numba.cuda.cudadrv.error.CudaDriverError: CUDA initialized before forking",
+        ("RuntimeError: CUDA has been initialized before the `notebook_launcher` could create a "
+        "forked subprocess."),
         "ValueError: Your setup doesn't support bf16/gpu.",
     ),
     "not-gpu-related": (
