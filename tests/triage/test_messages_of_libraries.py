@@ -383,6 +383,13 @@ CASES = {
     ),
 }  # fmt: skip
 NOTHING = {
+    "FlashInfer without nvcc": WORKS + "WARNING 11-02 10:11:12 [flashinfer.py:61] FlashInfer "
+    "unavailable since nvcc was not found and not using pre-downloaded cubins",
+    "Accelerate takes another type": WORKS + "The current device has compute capability of (8, 6) "
+    "which is insufficient for FP8 mixed precision training (requires a GPU Hopper/Ada Lovelace or "
+    "higher, compute capability of 8.9 or higher). Will use FP16 instead.",
+    "CuPy without NCCL": WORKS + "UserWarning: \nnccl library could not be loaded.\n\nReason: "
+    "ImportError (libnccl.so.2: cannot open shared object file: No such file or directory)",
     "a model that is dequantized": WORKS + "FP8 quantized models is only supported on GPUs with "
     "compute capability >= 8.9, actual = `8.0`. We will default to dequantizing the model to bf16.",
     "vLLM without its own reduction": WORKS + "WARNING 11-02 10:11:12 [custom_all_reduce.py:165] "
