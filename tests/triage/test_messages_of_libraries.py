@@ -35,11 +35,30 @@ CASES = {
         "instructions at https://pytorch.org/get-started/locally/"),
     ),
     "toolkit-gpu-unsupported": (
+        "cupy.cuda.compiler.CompileException: nvrtc: error: invalid value for --gpu-architecture",
+        ("RuntimeError: Device compute capability 6.1 is less than the minimum supported by NVRTC "
+        "13.0."),
         "clang: error: unsupported CUDA gpu architecture: sm_120",
         "nvcc fatal   : Unsupported gpu architecture 'compute_90a'",
         "jax: ptxas does not support CC 8.9",
     ),
     "extension-gpu-unsupported": (
+        ("RuntimeError: ('Quantization scheme is not supported for ', 'the current GPU. Required "
+        "capability: ', '90. Current capability: 89.')"),
+        "ggml-cuda/common.cuh:106: ggml was not compiled with any CUDA arch <= 520",
+        ("ValueError: Query, key, and value must be on a CUDA device with compute capability "
+            ">= 9.0."),
+        "CudaSupportError: <CUDA device 0 'b'Quadro 600''> has compute capability < (3, 5)",
+        "OSError: Could not find compatible tinycudann extension for compute capability 75.",
+        "ValueError: Loading Nunchaku NVFP4 checkpoints requires a Blackwell or newer NVIDIA GPU.",
+        ("SystemError: (Fatal) Mismatched GPU Architecture: The installed PaddlePaddle package was "
+        "compiled for 60 61 70 75 80 86, but your current GPU is 120."),
+        ("[TRT] [E] 6: The engine plan file is generated on an incompatible device, expecting "
+        "compute 8.9 got compute 7.5, please rebuild."),
+        ("cupy_backends.cuda.api.driver.CUDADriverError: CUDA_ERROR_NO_BINARY_FOR_GPU: no kernel "
+        "image is available for execution on the device"),
+        ("CUDA error: device kernel image is invalid\n  current device: 0, in function "
+        "ggml_cuda_mul_mat_q at ggml/src/ggml-cuda/mmq.cu:145"),
         "RuntimeError: Expected is_sm90 || is_sm8x to be true, but got false. flash-attn",
         "FlashAttention backward for head dim > 64 requires A100 or H100 GPUs",
         "Quantization scheme is not supported for the current GPU. Min capability: 89.",
@@ -68,6 +87,13 @@ CASES = {
         "use ATen."),
     ),
     "extension-abi-mismatch": (
+        "mmcv: AssertionError: nms_quadri miss in module _ext",
+        "CUDA version mismatch! DeepSpeed ops were compiled and installed with a different version",
+        "You have torch = 2.1.0 but xformers = 0.0.26. Please install xformers < 0.0.24.",
+        ("torch: FileNotFoundError: Cannot find DGL C++ graphbolt library at "
+        "/opt/dgl/graphbolt/libgraphbolt_pytorch_2.4.0.so"),
+        ("RuntimeError: gsplat CUDA extension is not available (not built or failed to load). "
+        "Cannot access 'spherical_harmonics_fwd'."),
         "DGLError: Device API cuda is not enabled. Please install the cuda version of dgl.",
         ("Failed to load custom C++ ops. Running on CPU mode Only!\nNameError: name '_C' is not "
         "defined"),
@@ -86,6 +112,10 @@ CASES = {
         "symbol: _ZTIN3c1010TensorImplE"),
     ),
     "torch-cpu-only": (
+        "RuntimeError: No GPU found. A GPU is needed for quantization.",
+        "RuntimeError: Bitsandbytes is only supported on CUDA GPUs.",
+        "AssertionError: [AMPTrainer] CUDA is required for AMP training!",
+        "RuntimeError: Failed to infer device type, please set VLLM_LOGGING_LEVEL for torch",
         "AssertionError: torch not compiled with cuda",
         ">> Using device_type cpu\nGPU: cuda, RTX 2070",
     ),
@@ -94,6 +124,7 @@ CASES = {
         "[kernel]"),
     ),
     "cudnn-missing": (
+        "jax: RuntimeError: cuDNN not found.",
         'Unable to dynamically load the "cudnn" shared library - searched for library names: []',
         "Could not load library libcudnn_ops_infer.so.8:cannot open shared object file",
         ("The third-party dynamic library (cudnn64_8.dll) that Paddle depends on is not configured "
@@ -102,6 +133,7 @@ CASES = {
         r'nvidia\cudnn\bin\cudnn_cnn64_9.dll" or one of its dependencies. paddle, GPU',
     ),
     "cudnn-version-mismatch": (
+        "RuntimeError: Outdated cuDNN installation found.\nVersion JAX was built against: 90800",
         "ImportError: torch/_C.so: undefined symbol: cudnnSetConvolutionGroupCount",
         (r'[WinError 127] Error loading "C:\nvidia\cudnn\bin\cudnn_adv_infer64_8.dll" or one of '
         "its dependencies."),
@@ -114,6 +146,8 @@ CASES = {
         "Your version of CUDA is 12.0 while PyTorch was compiled with CUDA 11.7.",
     ),
     "toolkit-missing": (
+        "gsplat: No CUDA toolkit found. gsplat will be disabled.",
+        "FileNotFoundError: Could not find NVCC at /usr/local/cuda/bin/nvcc",
         "jaxlib: FAILED_PRECONDITION: INTERNAL: Couldn't invoke ptxas --version",
         ("apex: python setup.py egg_info did not run successfully.\n"
         '  File "/tmp/pip/setup.py", line 24, in get_cuda_bare_metal_version'),
@@ -121,6 +155,8 @@ CASES = {
         OF_A_REPORT + "ninja: build stopped: subcommand failed.",
     ),
     "compiler-missing": (
+        ("RuntimeError: Unable to JIT load the cpu_adam op of torch due to ninja\nRuntimeError: "
+        "Unable to JIT load the cpu_adam op due to ninja not being installed."),
         "torch: UserWarning: Error checking\ncompiler version for cl: [WinError 2] not found",
         "gcc: fatal error: cannot execute 'cc1plus': execvp: No such file or directory",
         "error: command 'x86_64-linux-gnu-g++' failed: No such file or directory",
@@ -145,6 +181,8 @@ CASES = {
         "undefined reference to `std::__throw_bad_array_new_length()@GLIBCXX_3.4.29'",
     ),
     "host-out-of-memory": (
+        ("ERROR text_generation_launcher: Shard process was signaled to shutdown with signal 9 "
+        "rank=0"),
         "torch\n**Killed**",
         "deepspeed方式返回的错误码是-9",
         "torch 训练\n已杀死",
@@ -195,7 +233,13 @@ CASES = {
     "driver-dropped-gpu": (
         "NVRM: Open nvidia.ko is only ready for use on Data Center GPUs.",
     ),
+    "driver-library-mismatch": (
+        ("numba.cuda.cudadrv.error.CudaSupportError: Error at driver init: Call to cuInit results "
+        "in UNKNOWN_CUDA_ERROR (803)"),
+    ),
     "driver-too-old": (
+        ('level=WARN source=cuda_compat.go:65 msg="NVIDIA driver too old" device="NVIDIA GeForce '
+        'GTX 1080" driver=535 required_driver="550 or newer"'),
         ("This container was built for NVIDIA Driver Release 535.54 or later, but\n"
         "  version 470.82 was detected and compatibility mode is UNAVAILABLE."),
         "Compiling a model says that the driver version is too low: 470.82, TensorRT.",
@@ -246,6 +290,8 @@ CASES = {
     "nccl-network-interface": ("gloo: ifa != nullptr. Unable to find interface for: 10.0.0.9",),
     "nccl-infiniband": ("NCCL WARN NET/OFI Request 0x7f completed with error. RC: 5.",),
     "torch-python-unsupported": (
+        ("This program is tested with 3.10.6 Python, but you have 3.12.4.\n"
+        "RuntimeError: Couldn't install torch."),
         ("This program is tested with 3.10.6 Python, but you have 3.13.2.\nIf you encounter an "
         "error with \"RuntimeError: Couldn't install torch.\" message,"),
         NOT_IN_CONDA,
@@ -268,7 +314,13 @@ CASES = {
     "device-permission": (
         "RuntimeError: CUDA error: no CUDA-capable device is detected; with sudo it works",
     ),
-    "application-bug": ("RuntimeError: trying to initialize the default process group twice!",),
+    "application-bug": (
+        "RuntimeError: trying to initialize the default process group twice!",
+        "numba.cuda.cudadrv.error.CudaDriverError: CUDA initialized before forking",
+        ("RuntimeError: CUDA has been initialized before the `notebook_launcher` could create a "
+        "forked subprocess."),
+        "ValueError: Your setup doesn't support bf16/gpu.",
+    ),
     "not-gpu-related": (
         WORKS + "AssertionError: MMCV==1.4.0 is used but incompatible. Please install mmcv>=2.0.0.",
     ),
@@ -283,6 +335,12 @@ CASES = {
         "to run cuBLAS routine: CUBLAS_STATUS_EXECUTION_FAILED"),
     ),
     "out-of-memory": (
+        ("ValueError: Some modules are dispatched on the CPU or the disk. Make sure you have "
+        "enough GPU RAM to fit the quantized model."),
+        ("MemoryError: \n\nOut of memory error on GPU 0. Cannot allocate 15.503906GB memory on GPU "
+        "0, 28.770508GB memory has been allocated and available memory is only 2.815613GB."),
+        "Error out of memory at line 380 in file /src/csrc/pythonInterface.cpp",
+        "RuntimeError: Not enough memory to handle 4096 prefill tokens.",
         ("W tensorflow/core/common_runtime/bfc_allocator.cc:462] Allocator (GPU_0_bfc) ran out of "
         "memory trying to allocate 2.20GiB (rounded to 2362232064)"),
         "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static.",
@@ -292,6 +350,11 @@ CASES = {
         "non-PyTorch memory, this process has 22.57 GiB memory in use."),
     ),
     "gpu-memory-held": (
+        ("ValueError: The memory capacity is unbalanced. Some GPUs may be occupied by other "
+        "processes. min_per_gpu_memory=9.81, local_gpu_memory=78.58"),
+        ("AssertionError: Error in memory profiling. Initial free memory 6398345216, current free "
+        "memory 15728640000. This happens when the GPU memory was not properly cleaned up before "
+        "initializing the vLLM instance."),
         ("torch: CUDA out of memory. Tried to allocate 90.00 MiB. GPU 7 has a total capacity of "
         "23.64 GiB of which 41.25 MiB is free. Process 4711 has 9.02 GiB memory in use. Including "
         "non-PyTorch memory, this process has 14.57 GiB memory in use."),
@@ -303,6 +366,7 @@ CASES = {
         "W tensorflow/core/gpu_device.cc:2348] Cannot dlopen some GPU libraries. RTX 3090",
     ),
     "device-nodes-missing": (
+        "ggml_cuda_init: failed to initialize CUDA: unknown error",
         "After a suspend of the laptop, mumax3 with CUDA says\npanic: CUDA_ERROR_UNKNOWN",
         "torch on the GPU after I suspend it:\nsudo rmmod nvidia_uvm\nsudo modprobe nvidia_uvm",
     ),
@@ -318,6 +382,40 @@ CASES = {
     ),
 }  # fmt: skip
 NOTHING = {
+    "FlashInfer without nvcc": WORKS + "WARNING 11-02 10:11:12 [flashinfer.py:61] FlashInfer "
+    "unavailable since nvcc was not found and not using pre-downloaded cubins",
+    "Accelerate takes another type": WORKS + "The current device has compute capability of (8, 6) "
+    "which is insufficient for FP8 mixed precision training (requires a GPU Hopper/Ada Lovelace or "
+    "higher, compute capability of 8.9 or higher). Will use FP16 instead.",
+    "CuPy without NCCL": WORKS + "UserWarning: \nnccl library could not be loaded.\n\nReason: "
+    "ImportError (libnccl.so.2: cannot open shared object file: No such file or directory)",
+    "a model that is dequantized": WORKS + "FP8 quantized models is only supported on GPUs with "
+    "compute capability >= 8.9, actual = `8.0`. We will default to dequantizing the model to bf16.",
+    "vLLM without its own reduction": WORKS + "WARNING 11-02 10:11:12 [custom_all_reduce.py:165] "
+    "Custom allreduce is disabled because your platform lacks GPU P2P capability or the P2P test "
+    "failed.",
+    "bitsandbytes of another minor release": WORKS + "No prebuilt binary for CUDA 12.9, loading "
+    "CUDA 12.8 instead. Set BNB_CUDA_VERSION to override.",
+    "bitsandbytes on an old GPU": WORKS + "WARNING: Compute capability < 7.5 detected! Only slow "
+    "8-bit matmul is supported for your GPU!",
+    "SGLang warns of memory": WORKS
+    + "The memory capacity is unbalanced. Some GPUs may be occupied "
+    "by other processes. min_per_gpu_memory=60.1, local_gpu_memory=78.5",
+    "tiny-cuda-nn takes another kernel": WORKS
+    + "tinycudann was built for lower compute capability "
+    "(86) than the system's (89). Performance may be suboptimal.",
+    "Numba takes another architecture": WORKS
+    + "UserWarning: Device compute capability 12.1 is not "
+    "supported by NVRTC 12.8. Using 12.0 instead.",
+    "DeepSpeed without libaio": WORKS + "[WARNING] async_io requires the dev libaio .so object and "
+    "headers but these were not found.",
+    "ComfyUI on an older CUDA": WORKS + "WARNING: You need pytorch with cu130 or higher to use "
+    "optimized CUDA operations.",
+    "factories of TensorFlow": "gpu_device.cc: Created device GPU:0\nE external/local_xla/"
+    "xla/stream_executor/cuda/cuda_dnn.cc:9261] Unable to register cuDNN factory: Attempting to "
+    "register factory for plugin cuDNN when one has already been registered",
+    "bitsandbytes is asked for": "ImportError: Using `bitsandbytes` 8-bit quantization requires "
+    "the latest version of bitsandbytes: `pip install -U bitsandbytes`",
     "TensorFlow beside torch": WORKS + "2024-01-01 10:00:00: E tensorflow/stream_executor/cuda/"
     "cuda_blas.cc:428] failed to run cuBLAS routine: CUBLAS_STATUS_EXECUTION_FAILED",
     "an allocator that tries less": "W tensorflow/core/bfc_allocator.cc:245] Allocator (GPU_0_bfc) "

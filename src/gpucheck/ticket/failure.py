@@ -192,6 +192,7 @@ _PARTS = (
     r"rocm",
     r"\bgpus?\b(?! blocks| memory utilization)|infer device type|expected object of device",
     r"out of memory|\boom\b|out of resource|available memory|not enough memory|paging file",
+    r"failed to allocate memory|memory capacity|jit load the",
     r"shared memory|/dev/shm|write to file </torch",
     r"\bnvcc\b|\bptxas\b|\btriton\b|\.cuh?\b|compiler|ninja|deepspeed op|jit load the \w{1,40} op",
     r"\.so\b|\.dll\b|dll load|undefined symbol|glibc|named symbol|illegal instruction",

@@ -110,6 +110,7 @@ _FORMS = tuple(
         rf"\bcudaError(?:_t|_enum)?\s?[:=(]{{0,2}}\s?{_ERROR_NUMBER}",
         rf"\bcode ?= ?{_ERROR_NUMBER}\s?\(cuda",
         rf"\[{_ERROR_NUMBER}\] Call to cu\w{{1,40}} results in",
+        rf"\bCall to cu\w{{1,40}} results in [A-Z_]{{3,60}} \({_ERROR_NUMBER}\)",  # Numba
         rf"\bCUDA\b.{{0,60}}\b{_WORD}\b.{{0,30}}?\berror{_TO_NUMBER}",
         rf"\b(?:cuda driver library|cudart) init failure: {_ERROR_NUMBER}",  # Ollama
     )

@@ -15,6 +15,7 @@ _OF_PROGRAMS = re.compile(
     r"^\s{0,40}(?:File \"|at \S+\(|[#$%>+|*=-]{1,6}\s?$|\$ |PS [A-Z]:|[A-Z]:\\|\(\w{1,40}\) |"
     r"\[(?!(?i:bug|question|feature|help|issue|install\w{0,6}|usage|doc\w{0,12}|rfc|discussion)\b)|"
     r"-\s{0,4}\[[ xX]\]|\d{4}[-/]\d\d|\d\d:\d\d|<|https?://|!\[|"
+    r"[IWEF](?:\d{4})? .{0,80}\.cc:\d|"  # TensorFlow, XLA
     r"[\w.]{1,80}(?:Error|Exception|Warning|Interrupt)\b|"
     r"(?:ERROR|WARNING|INFO|DEBUG|FATAL|CRITICAL|WARN|Error|error|warning|fatal)\b\W|Traceback )"
 )
