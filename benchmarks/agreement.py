@@ -38,7 +38,8 @@ from gpucheck.facts.system import Pci
 from gpucheck.tables import OperatingSystem, Tables
 from gpucheck.tables.cuda import CudaDrivers
 from gpucheck.tables.driver import DriverBranches
-from gpucheck.tables.gpus import GpuArchitectures, GpuProducts, Jetpacks
+from gpucheck.tables.gpus import GpuArchitectures, GpuProducts
+from gpucheck.tables.jetson import Jetpacks
 from gpucheck.tables.torch import TorchBuilds, TorchReleases
 from gpucheck.tables.versions import numbers, parse
 

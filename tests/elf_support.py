@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from gpucheck.machine.binaries.elf import Needed, Symbol
+from gpucheck.machine.binaries.elf import Needed
+from gpucheck.machine.binaries.elf_symbols import Symbol
 
 _TOOL = Path(__file__).parents[1] / "tools" / "cut_elf.py"
 

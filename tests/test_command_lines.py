@@ -47,13 +47,16 @@ REFUSED = {
 }
 """Lines that are refused here, and with which words: what they need is not here."""
 GPUCHECK = r"""#!/bin/sh
-# What a line calls: on the CPU where it would need GPUs, and not for minutes.
+# What a line calls: on the CPU where it would need GPUs, and not for minutes. Lines that name the
+# CPU, and one page of results, have a torch; importing it is most of the time of the others.
 more=
 case "$1 $*" in
-    "selftest "*--level*) more="--level quick" ;;
+    "selftest "*"--device cpu"*) ;;
+    "selftest "*html*) more="--level quick" ;;
+    "selftest "*) more="--level quick --python $HOME/venv" ;;
     *" --history"* | *" --help"*) ;;
     preflight*--device*) more="--timeout 20" ;;
-    preflight*) more="--device cpu --ranks 2 --timeout 20" ;;
+    preflight*) more="--device cpu --ranks 2 --timeout 20 --python $HOME/venv" ;;
     node*standard*) more="--device cpu --ranks 2" ;;
     fix*--undo*) more="--python $HOME/venv" ;;
     fix*) more="--python $HOME/venv --dry-run" ;;

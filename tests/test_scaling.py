@@ -31,9 +31,8 @@ from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import Environment, System
 from gpucheck.facts.torch import Interpreter
 from gpucheck.machine import LiveHost
-from gpucheck.machine.binaries.elf import missing_symbols, read_elf
-from gpucheck.machine.binaries.elf._file import HASH, Strings
-from gpucheck.machine.binaries.elf._symbols import GnuHash, OldHash
+from gpucheck.machine.binaries.elf import HASH, Strings, read_elf
+from gpucheck.machine.binaries.elf_symbols import GnuHash, OldHash, missing_symbols
 from gpucheck.output.redact import redact
 from gpucheck.tables import Tables
 from gpucheck.tables.compilers import CubinRules

@@ -384,21 +384,30 @@ def test_a_broken_recording_is_a_problem(tmp_path: Path, raw: dict[str, object])
 
 @pytest.mark.process
 @pytest.mark.skipif(os.name != "posix", reason="an environment of Windows has no links")
-@pytest.mark.parametrize("how", ["the folder", "the program", "active"])
 def test_an_environment_whose_python_was_removed_is_repaired_as_printed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """However it is named, the command is the same, so it runs once: it installs a pip."""
     folder = tmp_path / "an env"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     for link in (folder / "bin").glob("python*"):
         link.unlink()
         link.symlink_to("/gone/python3")
-    named = {"the folder": str(folder), "the program": str(folder / "bin" / "python")}.get(how)
-    if how == "active":
-        monkeypatch.setenv("VIRTUAL_ENV", str(folder))
-    first = choose(LiveHost(), TargetWish(python=named))[0]
-    assert f"{folder}/bin/python leads to /gone/python3, which is gone" in first.problem
-    command = first.problem.partition("same version: ")[2].replace("PYTHON", sys.executable)
+
+    def problems() -> set[str]:
+        """Return what is said if it is named by its folder, by its program, and if it is active."""
+        named = [
+            choose(LiveHost(), TargetWish(python=str(path)))[0].problem
+            for path in (folder, folder / "bin" / "python")
+        ]
+        with monkeypatch.context() as patch:
+            patch.setenv("VIRTUAL_ENV", str(folder))
+            return {*named, choose(LiveHost(), TargetWish(python=None))[0].problem}
+
+    broken = problems()
+    assert all(f"{folder}/bin/python leads to /gone/python3, which is gone" in it for it in broken)
+    (command,) = {problem.partition("same version: ")[2] for problem in broken}
+    command = command.replace("PYTHON", sys.executable)
     subprocess.run(["/bin/sh", "-c", command], check=True)
-    assert choose(LiveHost(), TargetWish(python=named))[0].problem == ""
+    assert problems() == {""}
     assert ask(LiveHost(), str(folder / "bin" / "python")).status == "ok"

@@ -21,12 +21,10 @@ from pathlib import Path
 import msgspec
 
 from gpucheck.machine import Host, LiveHost
-from gpucheck.machine.binaries.elf import (
-    Elf,
-    Needed,
+from gpucheck.machine.binaries.elf import Elf, Needed, read_elf
+from gpucheck.machine.binaries.elf_symbols import (
     Symbol,
     missing_symbols,
-    read_elf,
     symbol_data,
     undefined_symbols,
 )

@@ -24,8 +24,12 @@ from gpucheck.machine import Recording  # noqa: E402
 from gpucheck.machine.record_folder import HostRecord, place_in_folder  # noqa: E402
 from gpucheck.output.json_text import json_text  # noqa: E402
 from gpucheck.output.machine_folder import archived  # noqa: E402
-from gpucheck.programs.demo.catalogue import DEMOS  # noqa: E402
-from gpucheck.programs.demo.showing import DATA, PREFLIGHT, machine_file  # noqa: E402
+from gpucheck.programs.commands.demo import (  # noqa: E402
+    DATA,
+    DEMOS,
+    PREFLIGHT,
+    machine_file,
+)
 
 _ANSWERS = ("nvml", "cuinit", "worker", "selftests")
 

@@ -46,8 +46,8 @@ def sections_of(recording: Recording) -> tuple[Sections, dict[str, bytes]]:
     }
     own: Table = {
         **{name: getattr(recording, name) for name in SECTIONS if name not in ("blobs", "folders")},
-        "identity": _said(recording.identity),
-        "limits": _said(recording.limits),
+        "identity": _beyond_defaults(recording.identity),
+        "limits": _beyond_defaults(recording.limits),
         "files": files,
         "blobs": named,
         "ranges": ranges,
@@ -91,7 +91,7 @@ def _blob(path: str, data: bytes, blobs: dict[str, bytes]) -> str:
     return name
 
 
-def _said(struct: msgspec.Struct) -> Table:
+def _beyond_defaults(struct: msgspec.Struct) -> Table:
     """Return what a struct says beyond its defaults."""
     stated = {}
     for field in msgspec.structs.fields(struct):
@@ -102,7 +102,7 @@ def _said(struct: msgspec.Struct) -> Table:
 
 
 def _stat(stat: Stat) -> str | Table:
-    stated = _said(stat)
+    stated = _beyond_defaults(stat)
     kind = stated["kind"]
     if stated.get("mode", 0) == MODES.get(kind, 0):
         stated.pop("mode", None)

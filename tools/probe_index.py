@@ -19,7 +19,9 @@ def index() -> str:
     headers = {
         name: probes.header_of(f"{probes.__name__}.{name}") for name in modules_of(probes.__path__)
     }
-    lines = [f'  "{name}": {msgspec.json.encode(one).decode()}' for name, one in headers.items()]
+    lines = [
+        f'  "{name}": {msgspec.json.encode(header).decode()}' for name, header in headers.items()
+    ]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 

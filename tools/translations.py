@@ -100,10 +100,10 @@ def _found_in(file: Path, text: str) -> tuple[Key, ...]:
         return tuple(_of_messages(text))
     tree = ast.parse(text)
     nodes = [*ast.walk(tree)]
-    return (*_about(file, tree), *_said(nodes), *_pages(file, tree, nodes))
+    return (*_about(file, tree), *_templates(nodes), *_pages(file, tree, nodes))
 
 
-def _said(nodes: Iterable[ast.AST]) -> Iterator[Key]:
+def _templates(nodes: Iterable[ast.AST]) -> Iterator[Key]:
     """Yield the templates that the code of a module says, also within an f-string."""
     for node in nodes:
         if isinstance(node, ast.Call) and (places := _KEYWORDS.get(getattr(node.func, "id", ""))):

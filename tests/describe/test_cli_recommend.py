@@ -552,3 +552,28 @@ def test_windows_with_an_old_driver_gets_an_old_build_by_its_page() -> None:
     page = "https://download.pytorch.org/whl/torch_stable.html"
     command = f"python -m pip install torch==1.10.2+cu102 --find-links {page}"
     assert command in " ".join(run(*box).stdout.split())
+
+
+@each(
+    ("options", "says", "why"),
+    [
+        (("--gpu", "A100", "--arch", "aarch64", "--torch", "2.8"), "Which build fits is unknown.",
+         "is known to have code for A100 (sm_80): the list of GPU code in torch 2.8.0 (cu129)"),
+        (("--gpu", "A100", "--arch", "aarch64", "--torch", "2.8", "--python-version", "3.14"),
+         "No PyTorch build fits.", "is known to have code for A100 (sm_80)"),
+        (("--gpu", "A100", "--arch", "aarch64", "--torch", "2.7"), "No PyTorch build fits.",
+         "No build that matches --torch 2.7 has code for A100 (sm_80)"),
+        (("--gpu", "B200", "--arch", "aarch64", "--torch", "2.6"), "No PyTorch build fits.",
+         "has code for B200 (sm_100)"),  # nor has nvcc 12.6
+        (("--gpu", "V100", "--torch", "2.11.0+cu129"), "No PyTorch build fits.",
+         "has code for V100 (sm_70)"),  # its cuDNN dropped Volta
+    ],
+)  # fmt: skip
+def test_a_list_that_is_not_confirmed_proves_no_lack_of_code(
+    options: tuple[str, ...], says: str, why: str
+) -> None:
+    done = run("--os", "linux", *options)
+    words = " ".join(done.stdout.split())
+    assert words.startswith(says)
+    assert done.exit_code == (3 if "unknown" in says else 1)
+    assert why in words

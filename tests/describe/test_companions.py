@@ -78,6 +78,9 @@ def test_the_newest_set_that_fits(gpu: str, driver: str, wanted: str, expected: 
           "vllm"),
          ("torch 2.5.1 has no wheel for Python 3.8 and no release of vllm for torch 2.5.1 (cu124) "
          "is made for Python 3.8. It would fit with another Python.")),
+        (("--gpu", "GH200", "--arch", "aarch64", "--driver", "580", "--torch", "2.9.1",
+          "--python-version", "3.13", "--with", "vllm"),  # xgrammar, which it pins, has no wheel
+         "no release of vllm for torch 2.9.1 (cu128) is made for Python 3.13"),
     ],
 )  # fmt: skip
 def test_why_none_exists(options: tuple[str, ...], why: str) -> None:

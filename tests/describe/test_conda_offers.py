@@ -205,3 +205,32 @@ def test_each_row_is_of_a_release_that_there_is() -> None:
         assert row.releases
         assert set(row.releases) <= known
         assert all(release.startswith(f"{row.torch}.") for release in row.releases)
+
+
+def test_a_companion_is_for_no_other_python_than_its_build() -> None:
+    for row in TABLES.get(CondaBuilds).rows:
+        for package, pythons in row.companion_pythons.items():
+            assert package in row.companions
+            assert set(pythons) < set(row.pythons)
+
+
+@each(
+    ("package", "python", "begins", "why"),
+    [  # conda-forge built torchaudio for 2.7.1 without Python 3.9, and for 2.5.1 with it
+        ("torchaudio", "3.9", "conda install -c conda-forge pytorch-gpu=2.5.1 ", ""),
+        ("torchvision", "3.9", "conda install -c conda-forge pytorch-gpu=2.7.1 ", ""),
+        (
+            "torchaudio==2.6", "3.13", "python -m pip install torch==2.6.0 ",
+            "no release of torchaudio for torch 2.6.0 (cuda126) is made for Python 3.13.",
+        ),
+    ],
+)  # fmt: skip
+def test_a_companion_that_conda_forge_has_for_fewer_pythons(
+    package: str, python: str, begins: str, why: str
+) -> None:
+    name, _, torch = package.partition("==")
+    box = ("--os", "linux", "--arch", "x86_64", "--driver", "580.65.06", "--torch", torch)
+    words = ["recommend", "--gpu", "RTX 4090", "--tool", "conda", "--with", name, *box]
+    done = CliRunner().invoke(cli.gpucheck, [*words, "--python-version", python])
+    assert f"  {begins}" in done.stdout
+    assert why in " ".join(done.stdout.split())

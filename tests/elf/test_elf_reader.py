@@ -18,14 +18,14 @@ from elftools.elf.sections import SymbolTableSection
 from support import machine
 
 from gpucheck.machine import LiveHost
-from gpucheck.machine.binaries.elf import (
-    Elf,
+from gpucheck.machine.binaries.elf import Elf, read_elf
+from gpucheck.machine.binaries.elf_symbols import (
+    gnu_hash,
     missing_symbols,
-    read_elf,
+    old_hash,
     sections,
     undefined_symbols,
 )
-from gpucheck.machine.binaries.elf._symbols import gnu_hash, old_hash
 
 HOST = LiveHost()
 _FOLDERS = ("/lib/x86_64-linux-gnu", "/usr/lib64", "/lib64", "/usr/lib")

@@ -13,7 +13,7 @@ from tiny_elf import fat_binary, tiny_elf
 from gpucheck.facts import Answer
 from gpucheck.machine import Host, LiveHost
 from gpucheck.machine.binaries.elf import read_elf
-from gpucheck.machine.binaries.elf.fatbin import DeviceCode, device_code
+from gpucheck.machine.binaries.fatbin import DeviceCode, device_code
 
 _TARGETS = (("80", "sm_80"), ("90a", "sm_90a"), ("90", "compute_90"))
 _KERNEL = 'extern "C" __global__ void k(float *x) { x[threadIdx.x] *= 2; }\n'

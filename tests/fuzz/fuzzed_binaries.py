@@ -7,9 +7,9 @@ from tiny_elf import fat_binary, tiny_elf
 from tiny_pe import tiny_pe
 
 from gpucheck.machine import Identity, RecordedHost, Recording
-from gpucheck.machine.binaries import elf, pe
-from gpucheck.machine.binaries.elf.fatbin import device_code, device_code_at
-from gpucheck.machine.binaries.loader._search import lookup
+from gpucheck.machine.binaries import elf, elf_symbols, pe
+from gpucheck.machine.binaries.fatbin import device_code, device_code_at
+from gpucheck.machine.binaries.library_search import lookup
 from gpucheck.machine.live import elf_section
 
 _DLL, _LIBRARY = r"C:\x.dll", "/x.so"
@@ -45,11 +45,11 @@ def _read_elf(data: bytes) -> None:
         return
     read_elf = answer.value
     for result in (
-        elf.undefined_symbols(host, read_elf),
-        elf.undefined_symbols(host, read_elf, read_elf.needed),
-        elf.missing_symbols(host, read_elf, _NAMES),
-        elf.symbol_data(host, read_elf, "a", 64),
-        elf.sections(host, read_elf),
+        elf_symbols.undefined_symbols(host, read_elf),
+        elf_symbols.undefined_symbols(host, read_elf, read_elf.needed),
+        elf_symbols.missing_symbols(host, read_elf, _NAMES),
+        elf_symbols.symbol_data(host, read_elf, "a", 64),
+        elf_symbols.sections(host, read_elf),
         device_code(host, read_elf),
     ):
         assert result.value is not None or result.problem or result.missing

@@ -14,8 +14,8 @@ from elf_support import elf, program
 from support import machine
 
 from gpucheck.machine import LiveHost
+from gpucheck.machine.binaries.library_search import lookup
 from gpucheck.machine.binaries.loader import Process
-from gpucheck.machine.binaries.loader._search import lookup
 
 LOADER = "/lib64/ld-linux-x86-64.so.2"
 PYTHON = "/usr/bin/python3"

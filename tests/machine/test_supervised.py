@@ -49,8 +49,8 @@ def test_it_is_written_to_and_heard(
     child = program("import sys; print(sys.stdin.readline().upper()); print('no', file=sys.stderr)")
     child.send(b"hello\n")
     assert ended(child) == 0
-    assert child.said() == b"HELLO\n\n"
-    assert child.said() == b""
+    assert child.stdout() == b"HELLO\n\n"
+    assert child.stdout() == b""
     assert child.printed() == "no\n"
     child.abandon()
 
@@ -70,7 +70,7 @@ def test_a_signal_ends_its_whole_group() -> None:
     text = b""
     while b"\n" not in text:
         wait([child], 1)
-        text += child.said()
+        text += child.stdout()
     child.signal(TERMINATE)
     assert ended(child) == -TERMINATE
     child.abandon()
@@ -95,7 +95,7 @@ def test_one_whose_offspring_goes_on_writing_is_not_read_for_ever(
     monkeypatch.setattr("gpucheck.machine.supervised.os.read", lambda _handle, _size: next(reads))
     assert child.status() == 0
     monkeypatch.undo()
-    assert 0 < len(child.said()) < 4 * 2**20
+    assert 0 < len(child.stdout()) < 4 * 2**20
     child.abandon()
 
 
@@ -137,7 +137,7 @@ def test_the_last_words_are_heard_where_threads_read(pumped: list[IO[bytes]]) ->
     child = program("print('x' * 40000 + 'end')")
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     assert child.status() == 0
-    assert child.said().endswith(b"xend\n")
+    assert child.stdout().endswith(b"xend\n")
     child.abandon()
     assert are_closed(pumped)
 
@@ -149,7 +149,7 @@ def test_a_stream_that_a_thread_reads_is_closed_by_that_thread(pumped: list[IO[b
     begun = time.monotonic()
     assert [child.status() for _ in range(9)] == [0] * 9
     assert time.monotonic() - begun < 4  # it waits for the threads once
-    left = int(child.said())
+    left = int(child.stdout())
     child.abandon()
     time.sleep(0.1)
     assert [stream.closed for stream in pumped] == [False, False]
@@ -164,7 +164,7 @@ def test_offspring_that_goes_on_writing_is_not_read_for_ever_where_threads_read(
     child = program(LEAVES_BEHIND.format(code=code))
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     assert child.status() == 0
-    left = int(child.said().split()[0])
+    left = int(child.stdout().split()[0])
     child.abandon()
     # Its stdout breaks once nobody reads that, and so it ends.
     assert vanishes(left)
@@ -215,7 +215,7 @@ def test_one_that_reads_late_gets_everything(
     for _ in range(3):
         child.send(b"x" * 199_999 + b"\n")
     assert ended(child) == 0
-    assert child.said() == b"600000\n"
+    assert child.stdout() == b"600000\n"
     child.abandon()
 
 
@@ -225,7 +225,7 @@ def test_one_that_leaves_too_much_unread_is_hung_up_on(monkeypatch: pytest.Monke
     for _ in range(5):
         child.send(b"x" * 100_000)
     assert ended(child) == 0
-    assert 0 < int(child.said()) < 400_000
+    assert 0 < int(child.stdout()) < 400_000
     child.abandon()
 
 

@@ -79,7 +79,7 @@ class Endless:
     def status(self) -> int | None:
         return None
 
-    def said(self) -> bytes:
+    def stdout(self) -> bytes:
         return b""
 
     def signal(self, number: int) -> None:

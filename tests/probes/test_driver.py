@@ -8,7 +8,7 @@ from support import machine
 
 from gpucheck.facts.driver import Driver
 from gpucheck.machine import Host
-from gpucheck.machine.binaries.loader import _search as _ld_cache
+from gpucheck.machine.binaries import library_search as _ld_cache
 from gpucheck.probes.driver import collect
 
 PROPRIETARY = (

@@ -7,7 +7,8 @@ from each import each
 from elf_support import elf
 from support import machine
 
-from gpucheck.machine.binaries.elf import read_elf, symbol_data
+from gpucheck.machine.binaries.elf import read_elf
+from gpucheck.machine.binaries.elf_symbols import symbol_data
 from gpucheck.probes.reading.dist_info import dist_infos
 from gpucheck.probes.reading.versions import Place, file_number, library_version
 

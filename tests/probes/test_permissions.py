@@ -5,7 +5,7 @@ from pathlib import Path
 from support import machine
 
 from gpucheck.machine import RecordedHost
-from gpucheck.machine.binaries.loader import Lost
+from gpucheck.machine.binaries.library_search import Lost
 from gpucheck.probes.reading.dist_info import DistInfo
 from gpucheck.probes.reading.process_libraries import kept_out
 

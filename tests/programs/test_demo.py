@@ -13,8 +13,7 @@ from gpucheck.facts.preflight import Preflight
 from gpucheck.facts.snapshot import load
 from gpucheck.machine import read_machine
 from gpucheck.output.json_text import json_text
-from gpucheck.programs.demo.catalogue import DEMOS
-from gpucheck.programs.demo.showing import DATA, PREFLIGHT, machine_file
+from gpucheck.programs.commands.demo import DATA, DEMOS, PREFLIGHT, machine_file
 
 MACHINES = {name: demo.machine for name, demo in DEMOS.items() if demo.machine}
 NAMES = sorted(MACHINES)

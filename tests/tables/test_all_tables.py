@@ -59,7 +59,7 @@ def test_the_index_lists_exactly_the_files(tables: Tables) -> None:
     files = {path.stem for path in tables.directory.iterdir()} - {"index", "checks"}
     assert set(index["tables"]) == files == set(all_tables())
     assert index["schema"] == "gpucheck.tables/1"
-    assert tables.version == "2026.11.16"
+    assert tables.version == "2026.11.17"
     assert tables.date == "2026-11-28"
 
 

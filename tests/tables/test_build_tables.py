@@ -8,7 +8,7 @@ from tables.some import some
 from gpucheck.tables import OperatingSystem, Tables
 from gpucheck.tables.companions import Extensions, TorchCompanions
 from gpucheck.tables.compilers import HostCompilers, ToolkitTargets
-from gpucheck.tables.gpus import JetsonWheels
+from gpucheck.tables.jetson import JetsonWheels
 from gpucheck.tables.packages import Numpy2, Triton
 from gpucheck.tables.torch import TorchPins, WheelIndexes
 
@@ -346,3 +346,20 @@ def test_the_c_library_of_a_wheel_is_not_that_of_its_tag_alone(
     tables: Tables, version: str, platform: str, glibc: str
 ) -> None:
     assert some(tables.get(Extensions).wheel("vllm", version, platform)).glibc == glibc
+
+
+@each(
+    ("package", "version", "platform", "python"),
+    [
+        ("bitsandbytes", "0.50.0", "windows_aarch64", None),  # its wheel is for the CPU alone
+        ("bitsandbytes", "0.50.1", "windows_aarch64", ">=3.10"),
+        ("vllm", "0.10.2", "linux_aarch64", "<3.13,>=3.9"),  # xgrammar, which it pins
+        ("vllm", "0.17.1", "linux_aarch64", "<3.13,>=3.10"),
+        ("vllm", "0.17.1", "linux_x86_64", "<3.14,>=3.10"),
+    ],
+)
+def test_the_wheels_of_a_release_differ_by_platform(
+    tables: Tables, package: str, version: str, platform: str, python: str | None
+) -> None:
+    row = tables.get(Extensions).wheel(package, version, platform)
+    assert (row and row.python) == python

@@ -13,13 +13,13 @@ from gpucheck.tables.gpus import (
     GpuArchitectures,
     GpuProducts,
     GpuRates,
-    Jetpacks,
     ModuleSupport,
     PciDevices,
     capability_of,
     plain_product,
     spellings,
 )
+from gpucheck.tables.jetson import Jetpacks
 
 
 def test_architectures(tables: Tables) -> None:

@@ -14,7 +14,8 @@ from gpucheck.tables.compilers import ToolkitTargets
 from gpucheck.tables.cuda import CudaComponents, CudaDrivers, component_of
 from gpucheck.tables.cudnn import CudnnSublibraries
 from gpucheck.tables.driver import DriverBranches, ForwardCompat, PackageRow
-from gpucheck.tables.gpus import GpuArchitectures, Jetpacks, JetsonWheels
+from gpucheck.tables.gpus import GpuArchitectures
+from gpucheck.tables.jetson import Jetpacks, JetsonWheels
 from gpucheck.tables.nccl import Nccl, NcclCodeRow, TorchNcclRow
 from gpucheck.tables.packages import Numpy2, Triton
 from gpucheck.tables.torch import TorchBuilds, TorchPinRow, TorchPins, TorchReleases, WheelIndexes

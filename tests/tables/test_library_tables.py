@@ -173,17 +173,20 @@ def test_what_is_opened_goes_by_the_release_of_the_opener(tables: Tables) -> Non
     table = tables.get(RuntimeOpens)
     tensor_ir, heuristic = "libcudnn_engines_tensor_ir.so.9", "libcudnn_heuristic.so.9"
     for release, ir, plans in (
-        ("", None, "required"),
+        ("", None, None),
         ("9.10.2", None, "required"),
-        ("9.20.0", "optional", "required"),
-        ("9.24.0", "required", "required"),
+        ("9.12.0", None, "required"),
+        ("9.13.0", None, "feature"),
+        ("9.20.0", "optional", "feature"),
+        ("9.24.0", "required", "feature"),
         ("9.26.0", "required", "feature"),
         ("9.99.0", "required", "feature"),
     ):
         found = {
             row.opened: row.need for row in table.opened_by("libcudnn_graph.so.9", release, "")
         }
-        assert (found.get(tensor_ir), found[heuristic]) == (ir, plans), release
+        assert (found.get(tensor_ir), found.get(heuristic)) == (ir, plans), release
+        assert found.get("libcudnn_engines_precompiled.so.9") == plans, release
 
 
 @each(

@@ -6,7 +6,8 @@ import pytest
 from elf_support import elf, needs, tool, wants
 
 from gpucheck.machine import LiveHost
-from gpucheck.machine.binaries.elf import Elf, missing_symbols, read_elf, undefined_symbols
+from gpucheck.machine.binaries.elf import Elf, read_elf
+from gpucheck.machine.binaries.elf_symbols import missing_symbols, undefined_symbols
 
 HOST = LiveHost()
 CUT = tool()

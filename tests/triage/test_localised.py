@@ -4,7 +4,7 @@ from each import each
 
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.judge import triage
-from gpucheck.ticket.localised import in_english
+from gpucheck.ticket.plain_words import in_english
 
 _BEFORE = "Training with PyTorch on my NVIDIA GPU fails with this, what can I do about it?\n\n"
 _LINES = {

@@ -244,7 +244,6 @@ CASES = {
         "Make sure that the latest NVIDIA driver is installed."),
     ),
     "nccl-network-interface": ("gloo: ifa != nullptr. Unable to find interface for: 10.0.0.9",),
-    "nccl-version-mismatch": ("NCCL WARN Bootstrap : mismatched versions",),
     "nccl-infiniband": ("NCCL WARN NET/OFI Request 0x7f completed with error. RC: 5.",),
     "torch-python-unsupported": (
         ("This program is tested with 3.10.6 Python, but you have 3.13.2.\nIf you encounter an "

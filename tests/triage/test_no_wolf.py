@@ -142,6 +142,22 @@ def test_all_of_it_together_with_a_working_cuda_is_healthy() -> None:
     assert (report.verdict, report.root_causes) == ("healthy", ())
 
 
+LEFT_OUT = """\
+2025-02-20 03:04:58 - mmdet - WARNING - The model and loaded state dict do not match exactly
+
+size mismatch for head.fc.weight: copying a param with shape torch.Size([81, 1024]) from checkpoint
+2025-02-20 03:04:59 - mmdet - INFO - Start running, work_dir: /content/work
+2025-02-20 03:05:03 - mmdet - INFO - Epoch [1][10/25] lr: 2.500e-03, loss_cls: 0.5962
+"""
+# OpenMMLab's loader leaves these layers out and goes on; PyTorch's raises an error.
+
+
+def test_a_loader_that_leaves_layers_out_is_no_failure() -> None:
+    assert triage(LEFT_OUT).root_causes == ()
+    error = LEFT_OUT.replace("The model and", "RuntimeError: Error(s) in loading state_dict for R:")
+    assert triage(error).root_causes == ("application-bug",)
+
+
 def test_a_cpu_build_on_a_machine_without_a_gpu_is_healthy() -> None:
     assert triage(MAC).verdict == "healthy"
 

@@ -10,8 +10,8 @@ from gpucheck import triage
 from gpucheck.facts.request import Pasted
 from gpucheck.tables import Tables
 from gpucheck.tables.error_codes import CudaErrorRow, CudaErrors
-from gpucheck.ticket.cuda_errors import meant, with_names
 from gpucheck.ticket.intake import read_text
+from gpucheck.ticket.plain_words import meant, with_names
 
 TABLES = Tables()
 ERRORS = TABLES.get(CudaErrors)

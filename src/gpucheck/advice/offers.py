@@ -14,7 +14,8 @@ from gpucheck.tables.compilers import Compilers, CubinRules, Runs, ToolkitTarget
 from gpucheck.tables.cuda import CudaDrivers
 from gpucheck.tables.cudnn import CudnnSupport
 from gpucheck.tables.driver import DriverBranches, DriverSupport
-from gpucheck.tables.gpus import GpuArchitectures, GpuProducts, JetsonWheelRow, JetsonWheels
+from gpucheck.tables.gpus import GpuArchitectures, GpuProducts
+from gpucheck.tables.jetson import JetsonWheelRow, JetsonWheels
 from gpucheck.tables.torch import (
     BuildRow,
     ReleaseRow,
@@ -30,6 +31,8 @@ CHANNEL: Final = "conda-forge"
 WINDOWS_ON_ARM_PAGE: Final = "https://github.com/NVIDIA/pytorch-windows-ci"
 """NVIDIA's page about its builds for Windows on Arm: the command, GPUs, driver and index."""
 _CAPABILITIES = 64  # more than the table of GPUs has; texts of others are bounded so
+_DRIVERS = 64  # whose CUDA versions are kept: a search asks for those of one again and again
+_QUESTIONS = 512  # about the oldest driver: the same for all builds of a CUDA
 LIMITS: tuple[Limit, ...] = ("python", "driver", "torch", "glibc", "companions")
 
 
@@ -136,6 +139,9 @@ class Offers:
         self._rows: dict[Offer, BuildRow] = dict(self._published())
         self._boards = {_board_offer(row): row for row in self._installable()}
         self._code = lru_cache(_CAPABILITIES)(self._offers_with_code)
+        self._cuda = frozenset(offer.cuda for offer in (*self._rows, *self._boards))
+        self._runs = lru_cache(_DRIVERS)(self._cuda_that_runs)
+        self._oldest = lru_cache(_QUESTIONS)(self._oldest_driver)
 
     def with_cuda(self) -> Collection[Offer]:
         """Return every published CUDA build."""
@@ -187,6 +193,18 @@ class Offers:
             for offer, row in self._rows.items()
             if (row.confirmed or not board) and fits_gpus(self.tables, row, machine) is Runs.CUBIN
         )
+
+    def may_have_code(self, offer: Offer, capability: str) -> bool:
+        """Whether a build may have code for a GPU, because its list of it is not confirmed.
+
+        Not if its compiler makes none for the GPU, or if its cuDNN does not support it.
+        """
+        row = self._rows.get(offer)
+        if row is None or row.confirmed:
+            return False
+        unlisted = replace(row, arch_list=(), ptx=())
+        machine = MachineLimits(self.platform, capabilities=(capability,))
+        return fits_gpus(self.tables, unlisted, machine) is not Runs.NO
 
     def is_unified(self, situation: Situation) -> bool:
         """Whether the system has one CUDA for servers and boards, as JetPack 7.2 has on Orin."""
@@ -285,35 +303,51 @@ class Offers:
 
     def cuda_for(self, situation: Situation) -> frozenset[str]:
         """Return the CUDA versions whose builds the driver runs; all of them if it is unknown."""
-        machine = _machine(self.platform, situation)
-        no_driver_given = situation.driver is None and situation.driver_cuda is None
-        versions = {offer.cuda for offer in (*self._rows, *self._boards)}
-        return frozenset(
-            cuda for cuda in versions if no_driver_given or fits_driver(self.tables, cuda, machine)
+        if situation.driver is None and situation.driver_cuda is None:
+            return self._cuda
+        return self._runs(situation.driver, situation.driver_cuda, situation.driver_os)
+
+    def _cuda_that_runs(
+        self, driver: str | None, driver_cuda: str | None, driver_os: OperatingSystem | None
+    ) -> frozenset[str]:
+        machine = MachineLimits(
+            self.platform, driver=driver, driver_cuda=driver_cuda, driver_os=driver_os
         )
+        return frozenset(cuda for cuda in self._cuda if fits_driver(self.tables, cuda, machine))
 
     def least_driver(self, offer: Offer, situation: Situation) -> str | None:
         """Return the oldest driver release that runs an offer, whatever the GPUs.
 
         None for a Jetson, whose driver is part of its JetPack.
         """
+        capabilities = frozenset(card.capability for card in situation.cards)
+        return self._least_driver(offer.cuda, offer.driver, capabilities, situation.driver_os)
+
+    def _least_driver(
+        self, cuda: str, driver: str, capabilities: frozenset[str], os: OperatingSystem | None
+    ) -> str | None:
         products = self.tables.get(GpuProducts)
-        if any(products.is_jetson(card.capability) for card in situation.cards):
+        if any(map(products.is_jetson, capabilities)):
             return None
-        os = situation.driver_os or _operating_system(self.platform)
-        of_cuda = self.tables.get(CudaDrivers).oldest_driver(offer.cuda, os)
-        return max(of_cuda, offer.driver, key=numbers) if of_cuda and offer.driver else of_cuda
+        os = os or _operating_system(self.platform)
+        of_cuda = self.tables.get(CudaDrivers).oldest_driver(cuda, os)
+        return max(of_cuda, driver, key=numbers) if of_cuda and driver else of_cuda
 
     def oldest_driver(self, offer: Offer, situation: Situation) -> str | None:
         """Return the oldest driver release that runs an offer and supports the GPUs.
 
         None if the table does not have it, or if no release does both.
         """
-        oldest = self.least_driver(offer, situation)
+        capabilities = frozenset(card.capability for card in situation.cards)
+        return self._oldest(offer.cuda, offer.driver, capabilities, situation.driver_os)
+
+    def _oldest_driver(
+        self, cuda: str, driver: str, capabilities: frozenset[str], os: OperatingSystem | None
+    ) -> str | None:
+        oldest = self._least_driver(cuda, driver, capabilities, os)
         if oldest is None:
             return None
         support = DriverSupport(self.tables.get(GpuArchitectures), self.tables.get(DriverBranches))
-        capabilities = {card.capability for card in situation.cards}
         first = max((support.first(capability) or 0 for capability in capabilities), default=0)
         last = support.last(capabilities)
         needed = oldest if numbers(oldest)[0] >= first else str(first)

@@ -2,6 +2,8 @@
 
 from collections.abc import Collection, Iterator
 
+from msgspec.structs import replace
+
 from gpucheck.advice.companions import Companion
 from gpucheck.advice.offers import CHANNEL, Offer, Offers, Situation
 from gpucheck.derived import Derived
@@ -11,15 +13,14 @@ from gpucheck.facts.secrets import is_plain, place_and_path
 from gpucheck.facts.system import HIDDEN, System
 from gpucheck.facts.torch import Interpreter, PackageSources
 from gpucheck.language import Sentence, say
-from gpucheck.tables.gpus import JetsonWheelRow
+from gpucheck.tables.jetson import JetsonWheelRow
 from gpucheck.tables.torch import BuildRow, CondaBuilds, WheelIndexes
 from gpucheck.tables.versions import numbers, released
 
 # Which index a command names, and where no index is named because a mirror is configured.
 
 WHEEL_INDEX = "https://download.pytorch.org/whl/"
-
-
+# From this release on, the page names an index instead of the build.
 _FIRST_ON_ONE_INDEX = (2, 0)
 
 
@@ -168,13 +169,18 @@ class CondaOffers(Offers):
             name
             for row in rows
             if offer.torch in row.releases and offer.build in (row.build, "cpu")
-            for name in row.companions
+            for name in row.companions_for(situation.python)
         }
         return tuple(
             package
             for package in situation.companions
             if package not in has or self.below(package, offer, situation)
         )
+
+    def for_another_python(self, package: str, offer: Offer, situation: Situation) -> bool:
+        """Return whether conda-forge has a package for an offer, but not for this Python."""
+        anywhere = replace(situation, companions=(package,), python=None)
+        return not self.without_companions(offer, anywhere)
 
     def _installable(self) -> Iterator[JetsonWheelRow]:
         """Return nothing: what was made for boards is pip's."""

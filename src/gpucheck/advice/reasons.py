@@ -18,7 +18,8 @@ from gpucheck.language import any_of, in_series, in_turn, listed, phrase, say, s
 from gpucheck.tables.base import HOW_TO_RENEW
 from gpucheck.tables.companions import Extensions
 from gpucheck.tables.driver import DriverBranches
-from gpucheck.tables.gpus import GpuArchitectures, GpuProducts, Jetpacks
+from gpucheck.tables.gpus import GpuArchitectures, GpuProducts
+from gpucheck.tables.jetson import Jetpacks
 from gpucheck.tables.versions import admitted, numbers, parse, released
 
 _NO_MODULES = say(
@@ -206,13 +207,21 @@ class Reasons:
             torch=torch, platform=platform,
         )  # fmt: skip
 
-    def no_code_admitted(self) -> str:
-        """Say that no release that matches the request has code for the GPUs."""
-        return say(
-            "No build that matches --torch {asked} has code for {gpus}.",
-            asked=self._situation.torch,
-            gpus=self._cards(),
-        )
+    def no_code_admitted(self, unsure: Collection[Offer]) -> str:
+        """Say that no build that matches the request has code for the GPUs, or is known to.
+
+        Args:
+            unsure: those that match it and may have code, as their lists are not confirmed.
+        """
+        words = {"asked": self._situation.torch, "gpus": self._cards()}
+        if unsure:
+            return say(
+                "No build that matches --torch {asked} is known to have code for {gpus}: the list "
+                "of GPU code in {offer} is not fully confirmed.",
+                offer=newest_first(unsure)[0],
+                **words,
+            )
+        return say("No build that matches --torch {asked} has code for {gpus}.", **words)
 
     def share_none(self) -> tuple[str, ...]:
         """Say that the GPUs have no build in common, and what each of them needs."""

@@ -27,7 +27,8 @@ from gpucheck.advice.reasons import Reasons
 from gpucheck.language import listed, say
 from gpucheck.tables import Tables
 from gpucheck.tables.driver import DriverBranches
-from gpucheck.tables.gpus import GpuProducts, Jetpacks
+from gpucheck.tables.gpus import GpuProducts
+from gpucheck.tables.jetson import Jetpacks
 from gpucheck.tables.versions import SpecifierError, admitted, numbers
 
 __all__ = ["Card", "Offer", "Recommendation", "Recommender", "Situation", "SpecifierError"]
@@ -54,10 +55,11 @@ class Recommendation(Struct, frozen=True, kw_only=True):
     that a newer driver would allow, ``driver_needed`` the driver release that it requires.
     ``oldest_driver`` is the oldest driver release that runs the best offer. ``by_driver`` has what
     fits which driver, the newest first, where the driver is unknown. ``unheard_of``: the
-    tables do not know a GPU. ``unseen``: a release may fit whose builds nobody has seen.
-    ``left_out`` says which GPUs hidden by a mask the best offer does not fit. ``alternatives`` are
-    older releases that fit as well, the newest first. ``no_code``: no build of the channel has code
-    for all GPUs, which some driver may serve together; ``elsewhere`` is then what conda-forge has.
+    tables do not know a GPU. ``unseen``: a release may fit whose builds nobody has seen, or whose
+    list of code is not confirmed. ``left_out`` says which GPUs hidden by a mask the best offer does
+    not fit. ``alternatives`` are older releases that fit as well, the newest first. ``no_code``: no
+    build of the channel has code for all GPUs, which some driver may serve together; ``elsewhere``
+    is then what conda-forge has.
     """
 
     best: Offer | None
@@ -209,6 +211,11 @@ class _Search:
             found &= self._offers.with_code_for(card.capability, unified=unified)
         return found
 
+    def _may_have_code(self, offer: Offer) -> bool:
+        """Whether the tables do not exclude that a build has code for all GPUs."""
+        cards = self._situation.cards
+        return all(self._offers.may_have_code(offer, card.capability) for card in cards)
+
     def _fitting(
         self, among: frozenset[Offer], ignored: Collection[Limit] = ()
     ) -> frozenset[Offer]:
@@ -305,8 +312,10 @@ class _Search:
                     for limits, freed in changes
                 ]
                 newest, overall = newest_first(runnable)[0], newest_first(self._all)[0]
+                unsure: frozenset[Offer] = frozenset()
                 if not runnable & self._meets["torch"]:
-                    reasons.insert(0, self._reasons.no_code_admitted())
+                    unsure = frozenset(filter(self._may_have_code, self._meets["torch"]))
+                    reasons.insert(0, self._reasons.no_code_admitted(unsure))
                 elif newest.of_board:
                     reasons += self._reasons.newer_jetpack()
                 elif _newer(overall, newest):
@@ -315,6 +324,7 @@ class _Search:
                 would = tuple(freed for _limits, freed in changes)
                 unseen = self._reasons.unseen()
                 is_open = any(self._exclusions.is_open(*change) for change in changes)
+                is_open = is_open or bool(self._fitting(unsure))
                 return Recommendation(
                     best=None,
                     reasons=(*unseen, *reasons, *older),

@@ -117,6 +117,9 @@ class TorchAgain(Derived):
 
 _FOLDER = "gpu-env"
 MINIFORGE_PAGE = "https://conda-forge.org/download/"
+JETSON_PAGE = (
+    "https://docs.nvidia.com/deeplearning/frameworks/install-pytorch-jetson-platform/index.html"
+)
 
 
 class NewEnvironment(Derived):
@@ -263,3 +266,40 @@ def make_environment(best: Offer | None) -> Sentence:
         "environment with {build}.",
         build=build_in_words(best),
     )
+
+
+def install_build(build: Sentence, why: str) -> Sentence:
+    """Return what to do where pip or conda may change the environment."""
+    if why:
+        return say("Install {build}: {why}.", build=build, why=why)
+    return say("Install {build}.", build=build)
+
+
+def use_image_with(build: Sentence, why: str) -> Sentence:
+    """Return what to do where the environment is an image that pins its PyTorch."""
+    if why:
+        return say(
+            "Use an image or a new virtual environment with {build}: {why}.", build=build, why=why
+        )
+    return say("Use an image or a new virtual environment with {build}.", build=build)
+
+
+def wheel_of_nvidia(l4t: str, releases: Sequence[str]) -> Fix:
+    """Return where a Jetson gets its PyTorch; the releases are those for its Linux for Tegra."""
+    sentences = [
+        say(
+            "Install NVIDIA's PyTorch wheel, or its l4t-pytorch container, for your JetPack "
+            "release."
+        ),
+        say(
+            "The commands show the release of the board's system and of Python. NVIDIA's guide: "
+            "{page}",
+            page=JETSON_PAGE,
+        ),
+    ]
+    if releases:
+        known = say(
+            "For L4T {l4t} there is PyTorch {releases}.", l4t=l4t, releases=in_series(releases)
+        )
+        sentences.insert(1, known)
+    return Fix(text=in_turn(sentences), commands=("cat /etc/nv_tegra_release", "python3 --version"))

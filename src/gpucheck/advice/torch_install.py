@@ -15,8 +15,11 @@ from gpucheck.advice.target_python import Python
 from gpucheck.advice.torch_again import (
     NewEnvironment,
     build_in_words,
+    install_build,
     make_by_conda,
     make_environment,
+    use_image_with,
+    wheel_of_nvidia,
 )
 from gpucheck.derived import Derived, Gpu
 from gpucheck.derived.wheels import wheel_platform
@@ -26,15 +29,12 @@ from gpucheck.facts.system import Container, System
 from gpucheck.facts.torch import Packages, TorchBuild
 from gpucheck.language import Sentence, in_series, in_turn, say
 from gpucheck.tables import OperatingSystem, Tables
-from gpucheck.tables.gpus import JetsonWheels
+from gpucheck.tables.jetson import JetsonWheels
 from gpucheck.tables.torch import TorchReleases
 from gpucheck.tables.versions import released
 
 START_PAGE = "https://pytorch.org/get-started/locally/"
 PREVIOUS_PAGE = "https://pytorch.org/get-started/previous-versions/"
-JETSON_PAGE = (
-    "https://docs.nvidia.com/deeplearning/frameworks/install-pytorch-jetson-platform/index.html"
-)
 _OLD, _LAST_OLD = 1, 13
 """The releases that projects of their time need: 1.x, up to 1.13."""
 _AMPERE = 80  # sm_80, for which every build since 2.0 has code
@@ -72,6 +72,9 @@ class TorchFixes(Derived):
         self._facts = facts
         self._packages = packages
         self._tables = tables
+        self._recommender = Recommender(tables)
+        self._release = (torch.version or "").partition("+")[0]
+        self._numbers = released(torch.version)
 
     def offer(self) -> Offer | None:
         """Return the build to install: of the installed release if one fits, otherwise the newest.
@@ -99,8 +102,8 @@ class TorchFixes(Derived):
             return None
         what, more = self._anew(found.best), self._more(found)
         if self._is_of_ngc():
-            return Fix(text=in_turn((_use(what, why), *more, _OF_NGC)))
-        text = in_turn((_install(what, why), *more, *self._mirror_sentences(found.best)))
+            return Fix(text=in_turn((use_image_with(what, why), *more, _OF_NGC)))
+        text = in_turn((install_build(what, why), *more, *self._mirror_sentences(found.best)))
         return self._installing(text, found.best)
 
     def _may_move(self, there: Offer) -> bool:
@@ -108,7 +111,7 @@ class TorchFixes(Derived):
 
         A desktop's GT 710 beside a PyTorch for the CPU is no fault because of a build of 2023.
         """
-        mine, other = released(self._torch.version), released(there.torch)
+        mine, other = self._numbers, released(there.torch)
         return not self._is_of_ngc() and (mine is None or other is None or other >= mine)
 
     def _installing(self, text: str, offer: Offer) -> Fix:
@@ -123,7 +126,7 @@ class TorchFixes(Derived):
         if self._facts.python() is not None or not self._python.may_keep(offer.build):
             return self._python.install(text, words, build=offer.build)
         # Where the Python is unknown, it may be too old for this release: then nothing is lost.
-        mine, family = released(self._torch.version), self._python.torch_family()
+        mine, family = self._numbers, self._python.torch_family()
         if mine is None and len(family) == 1 and words[2:3] == ["--index-url"] and not offer.index:
             words[1] += f"+{offer.build}"  # this replaces any other build, of the same release too
         elif mine is None or mine == released(offer.torch):
@@ -132,8 +135,8 @@ class TorchFixes(Derived):
 
     def _anew(self, offer: Offer) -> Sentence:
         """Return the build to install, told apart from the installed one if their numbers agree."""
-        version, _, local = (self._torch.version or "").partition("+")
-        same = released(version) == released(offer.torch) and self._torch.cuda == offer.cuda
+        local = (self._torch.version or "").partition("+")[2]
+        same = self._numbers == released(offer.torch) and self._torch.cuda == offer.cuda
         if not same or local == offer.build or not offer.cuda or offer.channel != "pip":
             return build_in_words(offer)
         return say(
@@ -177,7 +180,7 @@ class TorchFixes(Derived):
         old = all(number is not None and number < _AMPERE for number in numbers)
         if self._torch.version or not numbers or not old or situation is None:
             return ()
-        found = Recommender(self._tables).recommend(replace(situation, torch=f"<{_OLD + 1}"))
+        found = self._recommender.recommend(replace(situation, torch=f"<{_OLD + 1}"))
         if found.best is None:
             return ()
         text = say(
@@ -190,8 +193,7 @@ class TorchFixes(Derived):
 
     def _is_old(self) -> bool:
         """Whether the installed release is one before 2.0, which old projects need."""
-        mine = released(self._torch.version)
-        return bool(self._torch.installed and mine and mine[0] == _OLD)
+        return bool(self._torch.installed and self._numbers and self._numbers[0] == _OLD)
 
     def _or_newest(self, best: Offer) -> tuple[Fix, ...]:
         """Return how to install the newest release instead of an old one."""
@@ -228,7 +230,7 @@ class TorchFixes(Derived):
         release = self._tables.get(TorchReleases).pythons(
             self._torch.version or "", situation.platform
         )
-        offers = Recommender(self._tables).offers(situation.platform)
+        offers = self._recommender.offers(situation.platform)
         return not set(release or ()) <= set(offers.pythons(found.best))
 
     def install_for(self, limit: str) -> Fix | None:
@@ -287,13 +289,11 @@ class TorchFixes(Derived):
         if platform is None:
             return None
         place = Situation(platform=platform, python=self._facts.python(), glibc=self._facts.glibc())
-        recommender = Recommender(self._tables)
-        if released(self._torch.version) is not None:
-            release = (self._torch.version or "").partition("+")[0]
-            same = recommender.recommend(replace(place, torch=release))
+        if self._numbers is not None:
+            same = self._recommender.recommend(replace(place, torch=self._release))
             if same.best is not None:
                 return same.best
-        return recommender.recommend(place).best
+        return self._recommender.recommend(place).best
 
     def new_environment(self, text: str) -> Fix:
         """Return the fix that creates an environment, for a Python that pip may not modify.
@@ -329,26 +329,9 @@ class TorchFixes(Derived):
 
     def of_jetpack(self) -> Fix:
         """Return where a Jetson gets its PyTorch if pip has none, with what the tables know."""
-        found = [
-            row.torch for row in self._tables.get(JetsonWheels).for_l4t(self._system.l4t or "")
-        ]
-        if found:
-            text = say(
-                "Install NVIDIA's PyTorch wheel, or its l4t-pytorch container, for your JetPack "
-                "release. For L4T {l4t} there is PyTorch {releases}. The commands show the release "
-                "of the board's system and of Python. NVIDIA's guide: {jetson_page}",
-                jetson_page=JETSON_PAGE,
-                l4t=self._system.l4t,
-                releases=in_series(found),
-            )
-        else:
-            text = say(
-                "Install NVIDIA's PyTorch wheel, or its l4t-pytorch container, for your JetPack "
-                "release. The commands show the release of the board's system and of Python. "
-                "NVIDIA's guide: {jetson_page}",
-                jetson_page=JETSON_PAGE,
-            )
-        return Fix(text=text, commands=("cat /etc/nv_tegra_release", "python3 --version"))
+        l4t = self._system.l4t or ""
+        rows = self._tables.get(JetsonWheels).for_l4t(l4t)
+        return wheel_of_nvidia(l4t, [row.torch for row in rows])
 
     def or_of_jetpack(self, fix: Fix) -> Fix:
         """Return this fix, which leads to PyTorch's own page, or that of a Jetson on a Jetson."""
@@ -367,7 +350,7 @@ class TorchFixes(Derived):
         offer = self.offer()
         if offer is None or offer.of_board or gpu.compute_capability is None:
             return True
-        offers = Recommender(self._tables).offers(offer.platform)
+        offers = self._recommender.offers(offer.platform)
         return offer in offers.with_code_for(gpu.compute_capability)
 
     def has_no_build(self, gpus: Sequence[Gpu]) -> bool:
@@ -376,7 +359,7 @@ class TorchFixes(Derived):
         capabilities = {gpu.compute_capability for gpu in gpus}
         if platform is None or None in capabilities or not capabilities:
             return False
-        offers = Recommender(self._tables).offers(platform)
+        offers = self._recommender.offers(platform)
         return not any(offers.reaches(capability) for capability in capabilities if capability)
 
     def _recommended(self, *, without_gpu: bool = False) -> Recommendation | None:
@@ -396,24 +379,23 @@ class TorchFixes(Derived):
 
     def _of_release(self, situation: Situation) -> Recommendation:
         """Return the installed build if it fits, else one of its release, else the newest."""
-        recommender = Recommender(self._tables)
-        if released(self._torch.version) is not None:
-            release = (self._torch.version or "").partition("+")[0]
+        recommend, release = self._recommender.recommend, self._release
+        if self._numbers is not None:
             if self._torch.cuda and situation.channel == "pip":
                 build = "cu" + self._torch.cuda.replace(".", "")
-                here = recommender.recommend(replace(situation, torch=f"{release}+{build}"))
+                here = recommend(replace(situation, torch=f"{release}+{build}"))
                 if here.best is not None:
                     return here
-            same = recommender.recommend(replace(situation, torch=release))
-            if same.best is not None and released(same.best.torch) == released(release):
+            same = recommend(replace(situation, torch=release))
+            if same.best is not None and released(same.best.torch) == self._numbers:
                 return same
         if self._is_old() and situation.channel == "pip":
             # The smallest change for a project of that time is the next release of that time.
-            for minor in range((*(released(self._torch.version) or ()), 0)[1], _LAST_OLD + 1):
-                near = recommender.recommend(replace(situation, torch=f"{_OLD}.{minor}"))
+            for minor in range((*(self._numbers or ()), 0)[1], _LAST_OLD + 1):
+                near = recommend(replace(situation, torch=f"{_OLD}.{minor}"))
                 if near.best is not None:
                     return near
-        return recommender.recommend(situation)
+        return recommend(situation)
 
     def _with_another_python(self) -> Fix | None:
         python = self._facts.python()
@@ -422,7 +404,7 @@ class TorchFixes(Derived):
         else:
             why = say(
                 "What fits this machine needs a newer Python than PyTorch {release} may have.",
-                release=(self._torch.version or "").partition("+")[0],
+                release=self._release,
             )
         return self._environment.with_a_build(why)
 
@@ -434,7 +416,7 @@ class TorchFixes(Derived):
         wider = replace(
             situation, channel=found.best.channel, companions=self._python.conda_companions()
         )
-        return Recommender(self._tables).recommend(wider).best
+        return self._recommender.recommend(wider).best
 
     def _requirement(self, offer: Offer, *, elsewhere: bool = False) -> list[str]:
         """Return pip's arguments that install this build and the installed companions.
@@ -442,10 +424,8 @@ class TorchFixes(Derived):
         Without a mirror of PyPI they name the index even if PyPI has this very build, because pip
         may be configured for another one.
         """
-        family, name_index = (
-            self._python.torch_family(),
-            not self._mirror_sentences(offer, elsewhere=elsewhere),
-        )
+        family = self._python.torch_family()
+        name_index = not self._mirror_sentences(offer, elsewhere=elsewhere)
         return requirement(offer, family, self._tables, self._indexes, name_index=name_index)
 
     def _mirror_sentences(self, offer: Offer, *, elsewhere: bool = False) -> tuple[Sentence, ...]:
@@ -465,14 +445,13 @@ class TorchFixes(Derived):
     def _more(self, found: Recommendation) -> list[str]:
         """Return what else the user must know: GPUs that are left out, and the required driver."""
         sentences = list(found.left_out)
-        release = (self._torch.version or "").partition("+")[0]
-        mine = released(release) if self._torch.installed else None
+        mine = self._numbers if self._torch.installed else None
         if mine is not None and found.best is not None and released(found.best.torch) != mine:
             sentences.append(
                 say(
                     "gpucheck knows no build of {release} that fits this machine, so {torch} "
                     "replaces it.",
-                    release=release,
+                    release=self._release,
                     torch=found.best.torch,
                 )
             )
@@ -485,7 +464,7 @@ class TorchFixes(Derived):
             )
         if found.best is not None:
             if self._facts.python() is None and found.best.channel == "pip":
-                pythons = Recommender(self._tables).offers(found.best.platform).pythons(found.best)
+                pythons = self._recommender.offers(found.best.platform).pythons(found.best)
                 sentences.append(
                     say("It has wheels for Python {python}.", python=usual_range(pythons))
                 )
@@ -498,17 +477,3 @@ class TorchFixes(Derived):
         """Whether NVIDIA built this torch for its images: ``2.6.0a0+ecf3bae40a.nv25.01``."""
         local = (self._torch.version or "").partition("+")[2]
         return ".nv" in local and bool(self._container.runtime)  # Jetson's wheels have it too
-
-
-def _install(what: Sentence, why: str) -> Sentence:
-    if why:
-        return say("Install {build}: {why}.", build=what, why=why)
-    return say("Install {build}.", build=what)
-
-
-def _use(what: Sentence, why: str) -> Sentence:
-    if why:
-        return say(
-            "Use an image or a new virtual environment with {build}: {why}.", build=what, why=why
-        )
-    return say("Use an image or a new virtual environment with {build}.", build=what)

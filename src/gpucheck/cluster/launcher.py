@@ -160,7 +160,7 @@ def find(env: Env, request: PlaceRequest) -> TaskPlace:
         if found:
             notes = tuple(error.sentence for error in failures)
             # Two jobs with one MASTER_PORT on one machine differ in their size at least.
-            place = _told(
+            place = _completed(
                 found, notes=notes, notices=_other_nodes(found, env, request),
                 run=run_name(found.run, str(found.tasks)),
             )  # fmt: skip
@@ -168,7 +168,7 @@ def find(env: Env, request: PlaceRequest) -> TaskPlace:
     if failures:
         raise failures[0]
     here = alone(env)
-    return _checked(_told(here, notices=_other_nodes(here, env, request)), request)
+    return _checked(_completed(here, notices=_other_nodes(here, env, request)), request)
 
 
 def alone(env: Env) -> TaskPlace:
@@ -203,7 +203,7 @@ def _torchrun(env: Env, request: PlaceRequest) -> TaskPlace | None:
     if not host or port is None:
         raise EntranceError(say("torchrun did not set MASTER_ADDR and MASTER_PORT"))
     # Each node counts its own restarts: they are no part of what all nodes call this run.
-    return _told(
+    return _completed(
         place, master_host=host, master_port=port, one_gpu=True,
         run=run_name("torchrun", env["TORCHELASTIC_RUN_ID"], str(port)),
         restarts=number(env, "TORCHELASTIC_RESTART_COUNT") or 0,
@@ -247,7 +247,7 @@ def _mpi(place: TaskPlace, env: Env, request: PlaceRequest, job: str) -> TaskPla
         host = "127.0.0.1"
     if not job and port is None and request.parent and here:
         job = f"parent-{request.parent}"
-    return _told(
+    return _completed(
         place, master_host=host, nodes=1 if here else None, node=0 if here else None,
         master_port=port or (spread(job) if job else _DEFAULT_PORT),
         run=run_name(place.launcher, job or f"{host}-{port or _DEFAULT_PORT}"),
@@ -357,7 +357,7 @@ def _by_hand(env: Env, request: PlaceRequest) -> TaskPlace | None:
                 "HOST[:PORT], the host of task 0, or set MASTER_ADDR (and MASTER_PORT)"
             )
         )
-    return _told(
+    return _completed(
         place, one_gpu=_BY_HAND.local in env, master_host=host or "127.0.0.1",
         master_port=port or _DEFAULT_PORT, run=run_name("env", f"{host}-{port or _DEFAULT_PORT}"),
     )  # fmt: skip
@@ -449,7 +449,7 @@ def _contradiction(name: str, other: str) -> str:
     return say("{one}, but {other}", one=name, other=other)
 
 
-def _told(place: TaskPlace, **more: object) -> TaskPlace:
+def _completed(place: TaskPlace, **more: object) -> TaskPlace:
     """Return the place with what else is known about it."""
     return msgspec.structs.replace(place, **more)
 
@@ -480,4 +480,4 @@ def _checked(found: TaskPlace, request: PlaceRequest) -> TaskPlace:
                 found=found.nodes,
             )
         )
-    return _told(found, nodes=request.nodes)
+    return _completed(found, nodes=request.nodes)

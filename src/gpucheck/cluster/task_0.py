@@ -35,7 +35,7 @@ _CERTAIN: tuple[Seen, ...] = ("ended", "refused", "stopped")
 """What only an end or a signal can cause; the others may pass."""
 _OF_THE_KERNEL: tuple[Seen, ...] = ("ended", "stopped", "uninterruptible")
 """What the kernel of its own machine says."""
-_INCONCLUSIVE = 3
+_INCONCLUSIVE = 3  # exit status: docs/architecture.md, 1.2
 _ACQUITS: tuple[Seen, ...] = ("answers", "runs")
 
 

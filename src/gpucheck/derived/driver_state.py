@@ -11,7 +11,7 @@ from gpucheck.facts.system import Container, System
 from gpucheck.language import say
 from gpucheck.tables.driver import DriverBranches
 from gpucheck.tables.error_codes import CudaErrors, NvmlErrors
-from gpucheck.tables.gpus import Jetpacks
+from gpucheck.tables.jetson import Jetpacks
 from gpucheck.tables.versions import compare, parse
 
 _NO_DEVICE = 100

@@ -23,7 +23,8 @@ from gpucheck.language import in_series, in_turn, listed, say
 from gpucheck.tables import Tables
 from gpucheck.tables.driver import DriverBranches, DriverSupport
 from gpucheck.tables.error_codes import CudaErrors, NvmlErrors
-from gpucheck.tables.gpus import GpuArchitectures, GpuProducts, Jetpacks, capability_of, spellings
+from gpucheck.tables.gpus import GpuArchitectures, GpuProducts, capability_of, spellings
+from gpucheck.tables.jetson import Jetpacks
 from gpucheck.tables.meant_products import meant_by, of_other_vendor, unlisted
 
 _OF_CUINIT = (0, 34, 100, 214, 220, 304, 802, 803, 804, 999)
@@ -130,7 +131,7 @@ class GpuReader:
         if number == 1:
             names, capabilities = names * (count or 1), capabilities * (count or 1)
         return [
-            self._one(at, names[at] if names else "", capabilities[at] if capabilities else None)
+            self._gpu(at, names[at] if names else "", capabilities[at] if capabilities else None)
             for at in range(max(count, number))
         ]
 
@@ -146,7 +147,7 @@ class GpuReader:
             return None
         return [_Gpu(0, board, capability, say("the tables' row of this board"))]
 
-    def _one(self, at: int, name: str, capability: str | None) -> _Gpu:
+    def _gpu(self, at: int, name: str, capability: str | None) -> _Gpu:
         if capability is not None:
             refuse_other_capability(name, capability, self._tables)
             return _Gpu(at, name, capability, self._source("compute_capability"))

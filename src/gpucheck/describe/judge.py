@@ -25,7 +25,8 @@ from gpucheck.findings.form import Check, Outcome
 from gpucheck.language import Sentence, in_series, say
 from gpucheck.tables import Tables
 from gpucheck.tables.companions import Extensions as ExtensionTable
-from gpucheck.tables.gpus import GpuProducts, Jetpacks
+from gpucheck.tables.gpus import GpuProducts
+from gpucheck.tables.jetson import Jetpacks
 
 _MACHINES = {"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64", "sbsa": "aarch64"}
 _RUNTIMES = ("docker", "podman", "kubernetes", "apptainer", "enroot", "lxc", "containerd")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.describe.recommendation import Missing
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.tables import Tables
-    from gpucheck.tables.gpus import JetpackRow
+    from gpucheck.tables.jetson import JetpackRow
 
 _OS, _GPUS, _DRIVER = say("the operating system"), say("the GPUs"), say("the driver")
 DECISIVE = {_OS, _GPUS}

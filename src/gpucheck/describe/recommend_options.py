@@ -12,7 +12,7 @@ from gpucheck.language import listed, say
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.advice.recommender import Card
     from gpucheck.tables import Tables
-    from gpucheck.tables.gpus import JetpackRow
+    from gpucheck.tables.jetson import JetpackRow
 
 FAMILY = ("torchvision", "torchaudio")
 OTHER_COMPANIONS = (
@@ -211,7 +211,7 @@ def python_version(text: str | None) -> str | None:
 
 def board(wish: RecommendRequest, tables: "Tables") -> "JetpackRow | None":
     """Return the JetPack that the user names."""
-    from gpucheck.tables.gpus import Jetpacks  # noqa: PLC0415
+    from gpucheck.tables.jetson import Jetpacks  # noqa: PLC0415
 
     wanted = wish.jetpack
     if wanted is None:

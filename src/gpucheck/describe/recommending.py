@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.describe.recommendation import Missing, Shown
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.tables import Tables
-    from gpucheck.tables.gpus import JetpackRow
+    from gpucheck.tables.jetson import JetpackRow
 
 _DESCRIBING = ("gpu", "os", "arch", "glibc", "jetpack")
 
@@ -466,7 +466,7 @@ def _fits(build: "Offer", *, newest: bool, wrong: Sequence[str]) -> str:
 
 def _wheels_for(board: "JetpackRow", tables: "Tables") -> str:
     """Return which PyTorch was made for a JetPack."""
-    from gpucheck.tables.gpus import JetsonWheels  # noqa: PLC0415
+    from gpucheck.tables.jetson import JetsonWheels  # noqa: PLC0415
 
     wheels = tables.get(JetsonWheels).for_l4t(board.l4t)
     if not wheels:

@@ -14,7 +14,7 @@ from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import in_series, in_turn, say
 from gpucheck.tables.compilers import CubinRules
-from gpucheck.tables.gpus import Jetpacks
+from gpucheck.tables.jetson import Jetpacks
 from gpucheck.tables.versions import at_least, numbers, parse
 
 TORCH_CPU_ONLY = Rule(

@@ -27,9 +27,8 @@ _HELD = 0.3
 _NAMED_CONDITIONS_CONTEXT = 1.0 * 2**30
 """Bytes that a CUDA context and its libraries may use besides the memory that torch counts."""
 _LITTLE_FREE = 0.1  # chosen: with 0.8, one of 752 labelled tickets gets another answer
-_LITTLE = (
-    0.1  # chosen: a share of the GPU's memory without which this process would run out as well
-)
+# Chosen: a share of the GPU's memory without which this process would run out as well.
+_LITTLE = 0.1
 _OWN = 0.5
 """The share of a process's memory above which the tensors that torch counts are in it."""
 

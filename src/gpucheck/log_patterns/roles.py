@@ -44,6 +44,7 @@ _DAEMON = re.compile(
 )
 _LOGCAT = re.compile(rf"\s{{0,8}}\d\d-\d\d {_CLOCK} {{1,8}}\d{{1,7}} {{1,8}}\d{{1,7}} [VDIWEF] ")
 """Android's log."""
+# A date before it stands in for the number, which some daemons leave out.
 _DATED_DAEMON = re.compile(
     rf"\s{{0,8}}{_PRINTED_STAMP} [\w.-]{{1,64}} [A-Za-z][\w./@()-]{{0,60}}: "
 )
@@ -114,6 +115,7 @@ _USAGE = re.compile(
     r"|list of valid properties|section about .{1,80} propert\w{1,4})\b[:\s]",
     re.IGNORECASE,
 )
+# Two blanks or a colon before the description: a command line has neither.
 _PRINTED_OPTION = re.compile(
     r"\s{0,60}\[?-{1,2}[A-Za-z?][\w-]{0,40}[\w =,|\[\]<>{}.-]{0,60}?(?:\s{2,80}\S|:\s|$)"
 )
@@ -302,6 +304,7 @@ _COMPILED = re.compile(
 """A line of make about a file that it compiles, or the compiler's command line."""
 _GUESSES = re.compile(r"\bthere are some potential root causes\b", re.IGNORECASE)
 """Ray lists what may have happened, whenever a worker died."""
+# A footnote of Markdown explains the text and reports nothing.
 _FOOTNOTE = re.compile(r"\s{0,8}\[\^\w{1,12}\]:")
 # At the end of a line or before a colon: elsewhere the name is only mentioned.
 _RAISED = re.compile(r"\b\w{0,60}(?:Error|Exception|ERROR)\b(?::|\s{0,4}$)")
@@ -333,6 +336,7 @@ _BAR = re.compile(
 _VARIABLE = re.compile(
     r"\s{0,40}(?:- )?[\"']?[A-Z][A-Z0-9_]{2,60}[\"']?\s?[=:]\s?\S{0,200},?\s{0,4}\\?$"
 )
+# A kernel's configuration says what is built, not what happened.
 _KERNEL_OPTION = re.compile(r"\s{0,8}(?:# )?CONFIG_[A-Z0-9_]{1,80}(?:=|\s{1,4}is not set)")
 _ASSIGNED = re.compile(r"\b[a-z_]{2,40}=")
 _MAY_BE_PRINTED = (Role.SAID, Role.COMMAND, Role.ADVICE, Role.LISTING)

@@ -52,6 +52,7 @@ _STATEMENT = re.compile(
     r"|-\s(?:name|mountPath|image|key|driver|value|path):\s\S{1,120}$"
     r")"
 )
+# Such a line is code in a script, and a command that somebody typed elsewhere.
 _COMMAND = re.compile(
     r"^\s{0,20}(?:sudo\s)?(?:p?kill|killall|pip3?|conda|mamba|python3?|torchrun|srun|mpirun|"
     r"accelerate|deepspeed|docker|nvidia-smi|apt|apt-get|git|cd|mkdir|rm|uv)\s"
@@ -68,6 +69,7 @@ _TELLS = re.compile(r"\s{0,80}(?:raise|assert|warnings\.warn)\b")
 """Statements that count in a traceback, which shows that they ran. In a script they may not."""
 _NOTED = re.compile(r"(?:Error|Exception|Warning)\b(?::|\s{0,4}$)")
 """A comment that quotes the output of a program."""
+# Below such a line a traceback quotes code that ran.
 _FRAME = re.compile(r"\bline \d{1,7}\b|\.py:\d{1,7}\b|\bin \w{1,80}\(")
 _COMMENT = re.compile(r"^\s{0,80}(?:[+-]\s{0,60})?(?:#|//|\*\s)")
 _QUOTES = ('"""', "'''")

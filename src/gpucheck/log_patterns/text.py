@@ -8,7 +8,7 @@ import itertools
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 import msgspec
@@ -399,6 +399,21 @@ class Text:
         if len(held) == 1:
             return self._lines_with(held[0], most)
         return sorted({index for literal in held for index in self._lines_with(literal, most)})
+
+    def matching(
+        self, form: Callable[[str], re.Match[str] | None], *literals: str
+    ) -> Iterator[tuple[re.Match[str], Line]]:
+        """Yield what a pattern finds in the lines with one of these literals, and each line.
+
+        Args:
+            form: the ``match`` or ``search`` of the pattern.
+            literals: texts in lower case, one of which is in each line that the pattern matches.
+        """
+        for index in self.find(*literals):
+            line = self.lines[index]
+            found = form(line.text)
+            if found is not None:
+                yield found, line
 
     def _lines_with(self, literal: str, most: int) -> list[int]:
         """Return the first lines with a literal; cached, as several messages search for it."""

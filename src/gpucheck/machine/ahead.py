@@ -34,7 +34,7 @@ _ELF = b"\x7fELF"
 _OTHERS_WRITE = 0o002  # S_IWOTH
 _MOST = 1 << 20
 """Bytes of output, as in ``commands.py``."""
-_CHUNK = 65536
+_CHUNK = 65536  # bytes: as many as a pipe of Linux holds (pipe(7))
 _ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP) if os.name == "posix" else ()
 
 

@@ -184,7 +184,7 @@ class _Child:
         """Set another deadline."""
         self.deadline = deadline
 
-    def _said(self, data: bytes) -> Said:
+    def _output(self, data: bytes) -> Said:
         self._since = time.monotonic()
         self._stage = ""
         return Said(name=self._name, data=data)
@@ -308,7 +308,7 @@ class _Forked(_Child):
 
     def _hear(self, kind: bytes, payload: bytes) -> None:
         if kind == _ANSWER:
-            self._events.append(self._said(payload))
+            self._events.append(self._output(payload))
         elif kind == _STAGE:
             self._stage = payload.decode("utf-8", "replace")
         elif kind == _STARTED:
@@ -461,7 +461,7 @@ class _Threaded(_Child):
 
     def answer(self, data: bytes) -> None:
         """Give one answer."""
-        self.queue.append(self._said(data))
+        self.queue.append(self._output(data))
 
     def stage(self, name: str) -> None:
         """Name the dangerous step that comes next."""

@@ -45,10 +45,10 @@ class Supervised:
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self._process = process
         self._outbox = Outbox(process.stdin) if process.stdin is not None else None
-        self._said = bytearray()
+        self._stdout = bytearray()
         self._tail = bytearray()
         self._open: dict[str, IO[bytes]] = {}
-        for name, stream in (("said", process.stdout), ("printed", process.stderr)):
+        for name, stream in (("stdout", process.stdout), ("stderr", process.stderr)):
             if stream is not None:
                 self._open[name] = stream
         self._queue: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
@@ -83,10 +83,10 @@ class Supervised:
         """Read what it has written so far. A program that is not read stops at a full pipe."""
         wait([self], 0.0)
 
-    def said(self) -> bytes:
+    def stdout(self) -> bytes:
         """Return its stdout since the last call."""
-        data = bytes(self._said)
-        self._said.clear()
+        data = bytes(self._stdout)
+        self._stdout.clear()
         return data
 
     def printed(self) -> str:
@@ -169,8 +169,8 @@ class Supervised:
         return size > 0
 
     def _take(self, name: str, data: bytes) -> None:
-        if name == "said":
-            self._said += data
+        if name == "stdout":
+            self._stdout += data
         else:
             self._tail += data
             del self._tail[:-_TAIL]

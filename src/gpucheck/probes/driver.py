@@ -9,7 +9,7 @@ from gpucheck.facts import Answer, Notes
 from gpucheck.facts.driver import Driver, DriverLibrary
 from gpucheck.language import in_series, say
 from gpucheck.machine import Host
-from gpucheck.machine.binaries.loader import Found, Search
+from gpucheck.machine.binaries.library_search import Found, Search
 from gpucheck.probes.reading import driver, platform
 
 DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)

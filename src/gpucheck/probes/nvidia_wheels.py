@@ -174,7 +174,8 @@ def _missing_nccl_functions(host: Host, torch: TorchBuild, loading: Loading) -> 
         return Answer(
             [], say("{path} is not older than the version that torch pins", path=copy.real_path)
         )
-    from gpucheck.machine.binaries.elf import missing_symbols, read_elf, undefined_symbols  # noqa: PLC0415  # rare
+    from gpucheck.machine.binaries.elf import read_elf  # noqa: PLC0415  # rare
+    from gpucheck.machine.binaries.elf_symbols import missing_symbols, undefined_symbols  # noqa: PLC0415  # rare
 
     user = read_elf(host, join(torch.path, "lib", "libtorch_cuda.so"))
     library = read_elf(host, copy.real_path)

@@ -8,7 +8,7 @@ from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.system import Libc, PackageManager, System
 from gpucheck.language import say
 from gpucheck.machine import Host
-from gpucheck.machine.binaries.loader import Found, Search, default_folders
+from gpucheck.machine.binaries.library_search import Found, Search, default_folders
 from gpucheck.probes.reading import platform
 
 DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)

@@ -68,7 +68,7 @@ def _heard(program: Supervised, mark: bytes, end: float) -> bytes:
     while time.monotonic() < end and len(received) <= _LONGEST:
         wait([program], _TICK)
         has_ended = program.status() is not None
-        received += program.said()
+        received += program.stdout()
         if has_ended or received.endswith(mark):
             return bytes(received)
     raise NoAnswerError(say("the process that examines the machine did not answer in time"))

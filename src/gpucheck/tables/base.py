@@ -2,6 +2,7 @@
 
 # Names are strings here: every check would pay two milliseconds for importing pathlib.
 # ruff: noqa: PTH112, PTH113, PTH116, PTH118, PTH120, PTH123
+import functools
 import os
 import re
 import stat
@@ -263,7 +264,7 @@ class Tables:
 
 def _decode(path: str, cls: type[S]) -> S:
     try:
-        return msgspec.json.decode(_content(path), type=cls)
+        table: S = _decoded(_content(path), cls)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         why = _in_short(str(error))
         row = re.search(_ROW, why)
@@ -277,6 +278,13 @@ def _decode(path: str, cls: type[S]) -> S:
                 why=why,
             )
         raise TablesError(message) from error
+    return table
+
+
+@functools.lru_cache(maxsize=64)  # more than there are tables
+def _decoded(content: bytes, cls: type[S]) -> S:
+    """Decode a file that was not decoded before: each call of ``gpucheck.compat()`` opens all."""
+    return msgspec.json.decode(content, type=cls)
 
 
 def _in_short(why: str) -> str:

@@ -395,12 +395,23 @@ class CondaBuildRow(BuildRow, frozen=True):
     """A build of a minor release (`torch`, such as 2.13), of which `releases` were seen.
 
     `build` is the beginning of conda's build string ("cuda129"), `glibc` the C library that the
-    recipe compiles for. `companions` are the packages of PyTorch that conda-forge has for it,
-    `requires` what conda would choose too new for the GPUs that the build has code for.
+    recipe compiles for. `companions` are the packages of PyTorch that conda-forge has for it, for
+    the Pythons in `companion_pythons` if these are fewer than those of the build. `requires` is
+    what conda would choose too new for the GPUs that the build has code for.
     """
 
     companions: tuple[Project, ...] = ()
+    companion_pythons: dict[Project, tuple[Words, ...]] = msgspec.field(default_factory=dict)
     requires: dict[Project, Requirement] = msgspec.field(default_factory=dict)
+
+    def companions_for(self, python: str | None) -> tuple[Project, ...]:
+        """Return the packages of PyTorch that there are for a Python; all of them for None."""
+        fewer = self.companion_pythons
+        return tuple(
+            name
+            for name in self.companions
+            if python is None or name not in fewer or python in fewer[name]
+        )
 
 
 class CondaBuilds(Table, frozen=True):

@@ -1,8 +1,7 @@
 """A text as a snapshot: its facts, its messages as facts, and what each of them claims."""
 
 import functools
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -12,7 +11,6 @@ from gpucheck.facts import Section
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.request import Failed, Pasted, Sign, Taken
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot, all_sections
-from gpucheck.facts.torch import Packages
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Claim, Hit, Weight
 from gpucheck.language import Sentence, say
@@ -23,40 +21,24 @@ from gpucheck.log_patterns.matcher import Match
 from gpucheck.log_patterns.roles import role_of
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.tables import Tables
-from gpucheck.ticket.exceptions import quote, unlogged
+from gpucheck.ticket.circumstances import (
+    asked_about,
+    circumstances_in,
+    fixes_here,
+    framework_of,
+)
+from gpucheck.ticket.exceptions import HEADER, quote, unlogged
 from gpucheck.ticket.failure import About, Failure, finding_of
 from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
 from gpucheck.ticket.own_report import own_match, words_about
 from gpucheck.ticket.readers.base import NOT_PASTED
 from gpucheck.ticket.reading import Reading
-from gpucheck.ticket.what_to_ask import IN_NOTEBOOK, asked_about, circumstances_in
 
 # A text as a snapshot: its facts, and its messages as facts; and back, to judge it anew.
 
 _OF_THE_TEXT = (
     "signs", "readers", "taken", "failure", "tells", "launcher", "computes_with", "circumstances",
 )  # fmt: skip
-_FRAMEWORKS = {
-    # Not a folder of somebody's: /home/paddle.
-    "PaddlePaddle": r"(?<!/home/)(?<!users\\)paddle", "TensorFlow": "tensorflow",
-    "ONNX Runtime": "onnxruntime|onnxgpu", "CTranslate2": "ctranslate2", "MXNet": "mxnet",
-    "Darknet": "darknet", "Caffe": r"(?<![\w/])caffe\b|/caffe[/.]", "CuPy": "cupy",
-    # A list of packages has jaxlib, too.
-    "JAX": r"\bimport jax\b|\bjax\.(?:devices|numpy|random)|jaxlib[/\\]|xla_bridge",
-    "llama.cpp": r"llama\.cpp", "whisper.cpp": r"whisper\.cpp", "Ollama": "ollama",
-}  # fmt: skip
-"""Frameworks whose installation is none of PyTorch's, with what a text about them has."""
-_OF_FRAMEWORKS = (
-    "paddle", "tensorflow", "onnxruntime", "onnxgpu", "ctranslate2", "mxnet", "darknet", "caffe",
-    "cupy", "jax", "xla_bridge", "llama.cpp", "whisper.cpp", "ollama",
-)  # fmt: skip
-"""One of them is in each text about a framework."""
-_OF_TORCH = ("torch", "caffe2", "3c10", "c10::", "libc10", "aten/")
-"""PyTorch and its own C++ libraries and namespaces: caffe2::TypeMeta is no Caffe."""
-_TORCH = re.compile(r"torch|cu1[123]\d\b", re.IGNORECASE)
-
-_ADDRESS = re.compile(r"https?://\S{1,300}")
-_VISIBLE, _OLDER_NUMPY = "CUDA_VISIBLE_DEVICES", "pip install 'numpy<2'"
 _TRACEBACK = say("Python traceback")
 _FAMILIES: dict[str, tuple[str, ...]] = {
     say("NCCL log"): ("nccl info", "nccl warn", "nccl error", "ncclsystemerror",
@@ -85,7 +67,6 @@ _FAMILIES: dict[str, tuple[str, ...]] = {
 _OTHER = say("single messages")
 _BEGINNING, _BEFORE = 180, 60
 """Characters of a line that every page shows, and before a message that stands behind them."""
-_HEADER = "traceback (most recent call last)"
 # Lines of a traceback, and lines of a format. Chosen: they only say what was read, and where; 25
 # lines of a traceback change no answer on 752 labelled tickets.
 _LONGEST_TRACEBACK = 100
@@ -109,21 +90,11 @@ def snapshot_of(reading: Reading, tables: Tables) -> Snapshot:
         failure=_failed(reading.failure) if reading.failure is not None else None,
         tells=reading.tells,
         launcher=launcher_in(reading.text.lower),
-        computes_with=_framework(reading.text),
+        computes_with=framework_of(reading.text),
         circumstances=circumstances_in(reading.text),
         sources={**pasted.sources, **dict.fromkeys(_OF_THE_TEXT, say("the text"))},
     )
     return Snapshot(sections, ProbeRuns(), tables=tables.version, origin="pasted")
-
-
-def _framework(text: Text) -> str | None:
-    """Return the framework that a text names most, unless it names PyTorch."""
-    held = text.held(_OF_FRAMEWORKS)
-    if not held or any(sign in text.lower for sign in _OF_TORCH):
-        return None
-    without = _ADDRESS.sub("", text.lower)
-    counts = {name: len(re.findall(words, without)) for name, words in _FRAMEWORKS.items()}
-    return max(filter(counts.get, counts), key=lambda name: counts[name], default=None)
 
 
 def matches_of(pasted: Pasted) -> Sequence[Match]:
@@ -248,7 +219,7 @@ def _found(text: Text) -> Iterator[tuple[str, list[Line]]]:
             )
     lines = [
         line
-        for at in text.find(_HEADER, most=_AS_SNAPSHOT_MOST_LINES)
+        for at in text.find(HEADER, most=_AS_SNAPSHOT_MOST_LINES)
         for line in _traceback(text, at)
     ]
     if lines:
@@ -289,14 +260,7 @@ def claims_of(matches: Sequence[Match], snapshot: Snapshot, *, on_windows: bool)
     of_messages = [*_of_messages(matches, on_windows=on_windows), *_of_wording(pasted)]
     failed = _of_failure(pasted, on_windows=on_windows)
     knows = {match.slug for match in matches if match.message.fixes}
-    if pasted.computes_with:
-        of_messages = [_of_framework(claim, pasted.computes_with) for claim in of_messages]
-    if IN_NOTEBOOK in (pasted.circumstances or ()):
-        of_messages = [_with_fixes(claim, _in_notebook) for claim in of_messages]
-    numpy = snapshot.get(Packages).find("numpy")
-    if numpy is not None and (numpy.version or "").startswith(("0.", "1.")):
-        in_place = functools.partial(_numpy_again, release=numpy.version or "")
-        of_messages = [_with_fixes(claim, in_place) for claim in of_messages]
+    of_messages = [_fitted(claim, snapshot) for claim in of_messages]
     return (
         [*of_messages, *failed]
         if knows & {claim.slug for claim in failed}
@@ -336,61 +300,9 @@ def _of_failure(pasted: Pasted, *, on_windows: bool) -> list[Claim]:
     return [Claim(slug=slug, hit=hit, weight=Weight(0))]
 
 
-def _of_framework(claim: Claim, framework: str) -> Claim:
-    """Leave out what to do about PyTorch, where the program computes with something else."""
-    fixes = [
-        fix
-        for fix in claim.hit.fixes
-        if not any(map(_TORCH.search, (fix.text, fix.verify, *fix.commands)))
-    ]
-    if len(fixes) < len(claim.hit.fixes):
-        its_own = say(
-            "The program computes with {framework}, not PyTorch: its installation page says which "
-            "release and which CUDA and cuDNN fit the GPU and the driver.",
-            framework=framework,
-        )
-        fixes.append(Fix(text=its_own, verify="nvidia-smi"))
-    hit = msgspec.structs.replace(claim.hit, fixes=tuple(fixes))
+def _fitted(claim: Claim, snapshot: Snapshot) -> Claim:
+    hit = msgspec.structs.replace(claim.hit, fixes=fixes_here(claim.hit.fixes, snapshot))
     return msgspec.structs.replace(claim, hit=hit)
-
-
-def _with_fixes(claim: Claim, change: Callable[[Fix], Fix]) -> Claim:
-    hit = claim.hit
-    fixes = tuple(map(change, hit.fixes))
-    return msgspec.structs.replace(claim, hit=msgspec.structs.replace(hit, fixes=fixes))
-
-
-def _in_notebook(fix: Fix) -> Fix:
-    """Return a fix as a notebook has it, where a shell's unset ends with the shell."""
-    if (
-        f"unset {_VISIBLE}" not in fix.commands
-        and f"Remove-Item Env:{_VISIBLE}" not in fix.commands
-    ):
-        return fix
-    text = say(
-        "In the notebook's first cell, before torch is imported, run "
-        "`import os; print(os.environ.pop('CUDA_VISIBLE_DEVICES', None))`. If the program sets the "
-        "variable itself, correct it there. Then restart the runtime. In Colab, Runtime > Change "
-        "runtime type chooses a GPU."
-    )
-    return Fix(text=text, commands=("nvidia-smi -L",), verify=fix.verify)
-
-
-def _numpy_again(fix: Fix, *, release: str) -> Fix:
-    """Return what to do where the NumPy that a fix would install is installed."""
-    if _OLDER_NUMPY not in fix.commands:
-        return fix
-    text = say(
-        "The text shows NumPy {release}, the right one. Another NumPy is loaded, or one of the two "
-        "installations is damaged: the first command prints which files are loaded. The second one "
-        "installs NumPy anew in that environment.",
-        release=release,
-    )
-    anew = f"python -m pip install --force-reinstall --no-cache-dir numpy=={release}"
-    shows = (
-        'python -c "import numpy, torch; print(numpy.__version__, numpy.__file__, torch.__file__)"'
-    )
-    return Fix(text=text, commands=(shows, anew), verify=fix.verify)
 
 
 def _of_wording(pasted: Pasted) -> list[Claim]:

@@ -48,6 +48,7 @@ _CLASS = (
     r"(?:[A-Z]\w{0,60})?(?:Error|Exception|Interrupt|Exit|StopIteration|Timeout)s?\d{0,2}"
     r"(?:\([A-Z]\w{0,60}\))?"
 )
+# What Python's logging, torchrun, Ray and glog write before a line, as tickets show it.
 _LOGGED = re.compile(
     r"(?:\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^\]\n]{0,40}\] ?|(?:\[?[\w.-]{0,40}\]? ?)?"
     r"(?:\[rank\d{1,5}\]: ?|\[?(?:ERROR|CRITICAL|FATAL|WARNING|INFO|DEBUG|E|W|I)\b\]?:? ?"
@@ -77,24 +78,29 @@ _WITHOUT_CLASS = (
         ),
     ),
 )
+# Of a ticket in one line: the message ends with its sentence.
 _JOINED = re.compile(rf"(?<![\w.'\"(])({_CLASS}): (\S[^.]{{3,160}})")
+# A person who writes Chinese goes on behind a message without a blank.
 _GOES_ON = re.compile(r"\s?[,;.!?\u3002]\s?(?=[\u4e00-\u9fff])")
+# Spark and Android have exceptions with the same endings, which no Python raised.
 _OF_JAVA = re.compile(r"(?:javax?|sun|scala|android|org\.apache|com\.\w{1,40})\.")
 _OF_NO_LANGUAGE = frozenset(["Error", "Errors", "Exception", "Exit", "Timeout", "Interrupt"])
 """Words that many programs begin a message with; above them stands no traceback of Python."""
 _LONG, _WHOLE_TICKET = 300, 1500
 """Characters: a longer line is a paragraph; a still longer one a whole ticket."""
 _GO_ON = (Role.SAID, Role.ERROR, Role.EXCEPTION)
+# IPython writes the class above the frames, so the last line is not needed.
 _NOTEBOOK = re.compile(rf"\s{{0,8}}({_CLASS})\s{{2,80}}Traceback \(most recent call last\)")
 _STATEMENT = re.compile(rf"(?:assert\s|raise ({_CLASS})\b)")
 _FEW = 8  # chosen: headers without an end; two change no answer on 752 labelled tickets
+# Python's, IPython's, and a notebook's cell as newer and older releases of IPython name it.
 _FRAME = re.compile(
     r"[\s|+E]{0,24}(?:File \"([^\"]{1,300})\", line (\d{1,7})(?:, in (\S{1,200}))?"
     r"|(?:File )?([~\w/\\.:<>-]{1,300}?):(\d{1,7}),? in (\S{1,200})"
     r"|(Cell In\[\d{1,6}\]), line (\d{1,7})"
     r"|(<ipython-input-[\w-]{1,60}>) in (\S{1,200}))"
 )
-_HEADER = "traceback (most recent call last)"
+HEADER = "traceback (most recent call last)"
 _BODY = re.compile(r"\s|[-+|~^\u2500-\u257f]|\d{1,6}[ :]|$|File |Cell In|\S{1,200} in \S")
 """What a line between two frames begins with: source code, marks, a number, a box."""
 _CAUSE = "the above exception was the direct cause"
@@ -144,13 +150,13 @@ def raised_in(text: Text) -> list[Raised]:
         if known is None or (raised.frames and not known.frames):
             found[key] = raised
     if not found:
-        return list(filter(None, (_without_end(text, at) for at in text.find(_HEADER, most=_FEW))))
+        return list(filter(None, (_without_end(text, at) for at in text.find(HEADER, most=_FEW))))
     return sorted(found.values(), key=lambda raised: raised.index)
 
 
 def cut_off(text: Text) -> Line | None:
     """Return the head of a traceback in a text that shows no exception: its end is missing."""
-    heads = text.find(_HEADER, most=1)
+    heads = text.find(HEADER, most=1)
     return text.lines[heads[0]] if heads and not raised_in(text) else None
 
 
@@ -190,7 +196,7 @@ def _raised(text: Text, index: int) -> Raised | None:
     found = at_start or _WITHIN.search(line.text)
     if found is None:
         return _without_class(text, index)
-    if _HEADER in line.text.lower():
+    if HEADER in line.text.lower():
         return None
     frames = _above(text, index)
     said_little = not found[2] or found[1] in _OF_NO_LANGUAGE
@@ -304,7 +310,7 @@ def _above(text: Text, index: int) -> list[Frame]:
             break
         if line.speaker != last.speaker:
             continue
-        if _HEADER in line.text.lower():
+        if HEADER in line.text.lower():
             break
         line_text = unlogged(line.text)
         frame = _frame(line_text)

@@ -60,9 +60,13 @@ _PYTHON = re.compile(
     r"(?:[a-z_]{1,30}[/\\]){0,3}[a-z_]{1,30}\.py$|[/\\]Lib[/\\](?:[a-z_]{1,30}[/\\]){0,2}[a-z_]{1,30}\.py$"
 )
 _INSTALLED = re.compile(r"(?:site|dist)-packages[/\\]([\w-]{1,60})")
+# setuptools installs an egg below its name and release; the package is the folder in it.
 _EGG = re.compile(r"[/\\]([\w-]{1,60}?)-[\d.]{1,20}[^/\\]{0,60}\.egg[/\\](\w{1,60})")
+# A clone that is run in place: the folder of the repository has the package of its name.
 _TWICE = re.compile(r"[/\\]([\w-]{2,60})(?=[/\\](?:src[/\\]|python[/\\])?(\w{2,60})[/\\])")
+# The usual layouts of a repository whose name differs from that of its package.
 _SOURCES = re.compile(r"(?:^|[/\\])(?:src|python)[/\\](\w{2,60})[/\\]")
+# These run whatever program they are given; a fault in it is not theirs.
 _SERVES_ANY = re.compile(
     r"(?:site|dist)-packages[/\\](?:starlette|fastapi|uvicorn|uvloop|anyio|asyncio|pydantic\w{0,10}"
     r"|click|typer|gradio|aiohttp|requests|urllib3|httpx|httpcore|PIL|tqdm|joblib|multiprocess"
@@ -73,17 +77,8 @@ _TYPED = re.compile(r"<|Cell In")
 _SLASH = re.compile(r"[/\\\\]")
 
 _PROGRESS_WORDS = (
-    "step",
-    "epoch",
-    "iter",
-    "batch",
-    "loss",
-    "%|",
-    "train_runtime",
-    "training",
-    "run ",
-    "job ",
-)
+    "step", "epoch", "iter", "batch", "loss", "%|", "train_runtime", "training", "run ", "job ",
+)  # fmt: skip
 # A step with its number, tqdm's bar, a loss: whoever prints these gets on.
 _PROGRESS = re.compile(
     r"\b(?:global_?)?(?:steps?|epochs?|iter(?:ation)?s?|batch)\b[\]\s:=\[(#'\"]{0,6}\d{1,9}\b"
@@ -108,6 +103,7 @@ _ENDED_WELL = re.compile(
     r"|^=+ (?!.{0,80}(?:failed|error)).{0,80}\b\d{1,6} passed\b",
     re.IGNORECASE,
 )
+# The last step of all: whoever prints "step 100/100" has done its work.
 _OF_ALL = re.compile(
     r"\b(?:steps?|epochs?|iter\w{0,8})\W{1,3}(\d{1,9}) ?/ ?(\d{1,9})\b", re.IGNORECASE
 )
@@ -162,7 +158,13 @@ _PASSED_ON = re.compile(
     r"|ActorUnavailable|EngineGenerate|SubprocessFailed|CommandException)\w{0,20}$"
 )
 """Classes that say that another process failed."""
-_ENDED = frozenset(["SystemExit", "KeyboardInterrupt", "CancelledError", "GeneratorExit", "Exit"])
+_ENDED = frozenset(
+    [
+        "SystemExit", "KeyboardInterrupt", "CancelledError", "GeneratorExit", "Exit",
+        "SignalException",
+    ]
+)  # fmt: skip
+"""Somebody or something else ended the process; torchrun raises the last one for a signal."""
 _SAID_AFTER = (
     r"engine core initialization failed|engine process failed to start|server process died",
     r"see (?:the )?(?:root cause|stack trace)|initialization failed, check the traceback",
@@ -177,17 +179,21 @@ _SAID_AFTER = (
 )
 """What programs say when something else of them failed."""
 _ECHOES = re.compile("|".join(_SAID_AFTER), re.IGNORECASE)
+_DOES_WITHOUT = re.compile(
+    r"^exception ignored in\b|some optimizations will not be enabled", re.IGNORECASE
+)
+"""Python before an exception of a destructor; xFormers (its ``__init__.py``) without Triton."""
 _OF_REPORT = re.compile(r"collect_env(?:\.py)?$")
 """A script that reports on the environment may itself fail: that is not what the text is about."""
 _PARTS = (
     r"cuda(?! ?graph|:\d|'|_graph|\w*graph)|cudnn|cublas|cusparse|cusolver|nvidia|nvml",
     r"libcu\w",
-    r"\bdriver\b|compute capability|\bsm_?\d\d|no kernel image|\buvm\b|no hip|hip error",
+    r"\bdrivers?\b|compute capabilit|\bsm_?\d\d|no kernel image|\buvm\b|no hip|hip error",
     r"rocm",
     r"\bgpus?\b(?! blocks| memory utilization)|infer device type|expected object of device",
     r"out of memory|\boom\b|out of resource|available memory|not enough memory|paging file",
     r"shared memory|/dev/shm|write to file </torch",
-    r"\bnvcc\b|\bptxas\b|\btriton\b|\.cuh?\b|compiler|ninja|deepspeed op",
+    r"\bnvcc\b|\bptxas\b|\btriton\b|\.cuh?\b|compiler|ninja|deepspeed op|jit load the \w{1,40} op",
     r"\.so\b|\.dll\b|dll load|undefined symbol|glibc|named symbol|illegal instruction",
     r"segmentation fault|numpy is not available|without numpy support",
     r"multiarray|dtype size changed|_array_api",
@@ -211,6 +217,7 @@ _NOT_INSTALLED = re.compile(
 _LONGEST_TRACEBACK = 120  # lines; chosen: 30 change no answer on 752 labelled tickets
 _AT = re.compile(r" at /\S{1,300}$| at /\S{1,300}:\d{1,6}\b")
 """The place in PyTorch's own sources that a message ends with."""
+# Files, networks, accounts, imports: what failed is outside the program.
 _OF_FILES = re.compile(
     r"(?:FileNotFound|NotADirectory|IsADirectory|FileExists|Permission|ModuleNotFound|Import|HTTP"
     r"|Connection\w{0,10}|MaxRetry|NewConnection|ReadTimeout|ConnectTimeout|Proxy|SSL|URL"
@@ -257,12 +264,19 @@ def about(raised: Raised) -> About:
 
 
 def _is_noted(text: Text, raised: Raised) -> bool:
-    """Whether a program logged the exception below a warning or information, and went on."""
-    if not raised.frames or last_progress(text) <= raised.index:
+    """Whether a program only noted the exception, and went on.
+
+    It stands below a warning or information and progress follows, or below words that say so.
+    """
+    if not raised.frames:
         return False
     for at in range(raised.index - 1, max(0, raised.index - _LONGEST_TRACEBACK), -1):
         if text.lines[at].text.lower().startswith("traceback"):
-            return role_of_line(text.lines[at - 1].text) in (Role.WARNING, Role.INFO)
+            above = text.lines[at - 1].text
+            if _DOES_WITHOUT.search(above):
+                return True
+            noted = role_of_line(above) in (Role.WARNING, Role.INFO)
+            return noted and last_progress(text) > raised.index
     return False
 
 

@@ -32,6 +32,7 @@ from gpucheck.language import say
 from gpucheck.log_patterns.matcher import Match
 from gpucheck.log_patterns.text import Text
 from gpucheck.tables import Tables, tables_dir
+from gpucheck.ticket.circumstances import COLLECT_ENV, asked_about
 from gpucheck.ticket.claims import (
     claims_of,
     empty_section,
@@ -54,7 +55,6 @@ from gpucheck.ticket.own_report import as_line
 from gpucheck.ticket.prose import somebody_speaks
 from gpucheck.ticket.prose_reader import leads_of
 from gpucheck.ticket.reading import Reading, read
-from gpucheck.ticket.what_to_ask import COLLECT_ENV, asked_about
 
 _NVIDIA_SMI = "nvidia-smi"
 _OF_WINDOWS = re.compile(r"\w\.(?:dll|exe|pyd)\b|\b[A-Z]:\\\w|\\AppData\\", re.IGNORECASE)

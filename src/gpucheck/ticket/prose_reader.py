@@ -32,7 +32,7 @@ _ZERO = 128
 """The byte of a weight of 0."""
 _LANE = 4
 """Bytes for the sum of a cause: 4,000 characters cannot add up to 2**32."""
-_MOST_LEADS = 3
+_MOST_LEADS = 3  # docs/triage/prose-reader.md has how often the cause is among so many
 _FEWEST_WORDS = 4
 """Chosen: of less nobody can say what it is about."""
 _FEWEST, _PART = 0.06, 0.4

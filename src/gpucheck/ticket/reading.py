@@ -21,22 +21,24 @@ from gpucheck.log_patterns.matcher import Match, names_a_part, search
 from gpucheck.log_patterns.roles import SILENT, Role, role_of, role_of_line
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.tables import Tables
-from gpucheck.tables.gpus import Jetpacks, capability_of, spellings
+from gpucheck.tables.gpus import capability_of, spellings
+from gpucheck.tables.jetson import Jetpacks
 from gpucheck.tables.torch import TorchOldDefaults, TorchReleases
 from gpucheck.tables.versions import minor
 from gpucheck.ticket.complaints import (
+    first_complaint,
     first_complaint_of_environment,
     first_failure_told,
+    first_gpu_error,
     is_wish,
     short_complaint,
     tells_something,
 )
-from gpucheck.ticket.cuda_errors import first_complaint, first_gpu_error, with_names
 from gpucheck.ticket.exceptions import cut_off, quote
 from gpucheck.ticket.failure import Failure, accuses, ended_well, failure_of, last_progress
-from gpucheck.ticket.localised import in_english
 from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
 from gpucheck.ticket.own_report import OwnReport, take_out
+from gpucheck.ticket.plain_words import in_english, with_names
 from gpucheck.ticket.prose_reader import may_be_of_environment
 from gpucheck.ticket.readers import read_pasted
 from gpucheck.ticket.readers.base import Machine
@@ -182,6 +184,7 @@ def _is_full(machine: Machine) -> bool:
     return bool(used and total and used > _FULL * total)
 
 
+# A shell's word about the end of a process, not the reason of it.
 _KILLED = re.compile(r"\s{0,8}(?:\S{0,40} )?(?:Killed|Terminated|Aborted)\b")
 _GIVEN = {Role.COMMAND, Role.SETTING}
 """A variable may be set before a command."""
@@ -274,8 +277,8 @@ def _fill_open(machine: Machine, text: Text, *, tells: bool) -> None:
 
 def _failure_told(text: Text) -> Line | None:
     """Return the line that says that something fails, unless it is the program by its wording."""
-    told = first_failure_told(text)
-    return told if told is not None and may_be_of_environment(text.lower) else None
+    line = first_failure_told(text)
+    return line if line is not None and may_be_of_environment(text.lower) else None
 
 
 def _not_refuted(matches: list[Match], machine: Machine) -> list[Match]:

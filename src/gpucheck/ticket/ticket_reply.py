@@ -18,8 +18,7 @@ from gpucheck.output.public import public
 from gpucheck.output.report_blocks import steps
 from gpucheck.output.summary import headline
 from gpucheck.output.ticket_text import where, worked
-from gpucheck.ticket.failure import accuses
-from gpucheck.ticket.what_to_ask import (
+from gpucheck.ticket.circumstances import (
     ASKS,
     BUILDS,
     COLLECT_ENV,
@@ -33,6 +32,7 @@ from gpucheck.ticket.what_to_ask import (
     asked_about,
     while_slow,
 )
+from gpucheck.ticket.failure import accuses
 
 _QUOTED, _FIXES = 3, 2  # chosen: a reply is read by the reporter, who knows the ticket
 _DRIVER_SAYS: dict[str, tuple[str, ...]] = {
@@ -94,8 +94,8 @@ def _reply(report: Report) -> str:
 
 def _stands_open(report: Report) -> bool:
     """Whether somebody tells of ranks or a build that fail, of which the text shows nothing."""
-    told = _TOLD.intersection(report.snapshot.get(Pasted).circumstances or ())
-    return bool(told) and _healthy(report) == (_NOTHING,)
+    failing = _TOLD.intersection(report.snapshot.get(Pasted).circumstances or ())
+    return bool(failing) and _healthy(report) == (_NOTHING,)
 
 
 def _only_asks(report: Report) -> bool:

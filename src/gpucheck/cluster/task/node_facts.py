@@ -109,7 +109,7 @@ class Inquiry:
         """Read on. True if it has ended, or its time is over."""
         self._child.read_now()
         status = self._child.status()
-        self._answer = (self._answer + self._child.said())[: self._longest + 1]
+        self._answer = (self._answer + self._child.stdout())[: self._longest + 1]
         now = time.monotonic()
         if status is None and now >= self._end and not self._late:
             self._child.signal(TERMINATE)

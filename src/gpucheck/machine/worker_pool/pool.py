@@ -81,7 +81,7 @@ class _Program:
         if self.child is None or self.has_ended:
             return []
         status = self.child.status()
-        found = self._stream.messages(self.child.said())
+        found = self._stream.messages(self.child.stdout())
         if status is not None:
             self.has_ended = True
             found.append(_ended(status, self.child.printed()))

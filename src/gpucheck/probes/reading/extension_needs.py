@@ -9,16 +9,10 @@ from gpucheck.facts.libraries import Loading
 from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.language import say
 from gpucheck.machine import Host
-from gpucheck.machine.binaries.elf import (
-    Elf,
-    is_none,
-    missing_symbols,
-    read_elf,
-    read_needed,
-    undefined_symbols,
-)
-from gpucheck.machine.binaries.elf.fatbin import MOST_ENTRIES, DeviceCode, device_code
-from gpucheck.machine.binaries.loader import Search
+from gpucheck.machine.binaries.elf import Elf, is_none, read_elf, read_needed
+from gpucheck.machine.binaries.elf_symbols import missing_symbols, undefined_symbols
+from gpucheck.machine.binaries.fatbin import MOST_ENTRIES, DeviceCode, device_code
+from gpucheck.machine.binaries.library_search import Search
 from gpucheck.machine.paths import join, name, parent, pattern
 from gpucheck.probes.reading.extension_files import CandidateFile
 from gpucheck.probes.reading.versions import is_cuda

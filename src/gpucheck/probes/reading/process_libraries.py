@@ -18,8 +18,9 @@ from gpucheck.facts.libraries import (
 from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.language import in_series, say
 from gpucheck.machine import Host
-from gpucheck.machine.binaries.elf import Elf, missing_symbols, undefined_symbols
-from gpucheck.machine.binaries.loader import Library, Lost
+from gpucheck.machine.binaries.elf import Elf
+from gpucheck.machine.binaries.elf_symbols import missing_symbols, undefined_symbols
+from gpucheck.machine.binaries.library_search import Library, Lost
 from gpucheck.machine.paths import parent
 from gpucheck.probes.reading.dist_info import (
     DistInfo,

@@ -156,12 +156,12 @@ class _Reader:
         return answer
 
     def _both(self, depth: int) -> bool:
-        answer = self._one(depth)
+        answer = self._term(depth)
         while self._take("word", "and"):
-            answer = self._one(depth) and answer
+            answer = self._term(depth) and answer
         return answer
 
-    def _one(self, depth: int) -> bool:
+    def _term(self, depth: int) -> bool:
         if self._take("sign", "("):
             answer = self.either(depth + 1)
             if not self._take("sign", ")"):

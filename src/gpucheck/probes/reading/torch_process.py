@@ -10,7 +10,8 @@ from gpucheck.facts import Answer, message_of
 from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.language import in_series, say
 from gpucheck.machine import Host
-from gpucheck.machine.binaries.loader import Library, Lost, Opened, Process
+from gpucheck.machine.binaries.library_search import Library, Lost, Opened
+from gpucheck.machine.binaries.loader import Process
 from gpucheck.machine.paths import join, name
 from gpucheck.probes.reading.preloading import Entry, Preloading, understand
 from gpucheck.probes.reading.versions import is_cuda, stem

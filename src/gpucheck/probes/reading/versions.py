@@ -296,7 +296,8 @@ def _inner_version(host: Host, library: str, path: str, number: str) -> Answer[s
 
 
 def _version_of_part(host: Host, path: str) -> Answer[str]:
-    from gpucheck.machine.binaries.elf import read_elf, symbol_data  # noqa: PLC0415  # needed in the child only
+    from gpucheck.machine.binaries.elf import read_elf  # noqa: PLC0415  # needed in the child only
+    from gpucheck.machine.binaries.elf_symbols import symbol_data  # noqa: PLC0415  # needed in the child only
 
     elf = read_elf(host, path)
     if elf.value is None:

@@ -11,7 +11,7 @@ from gpucheck.facts.libraries import NOT_FOUND, LoadedLibrary, Loading, MissingL
 from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.language import say
 from gpucheck.machine import Host
-from gpucheck.machine.binaries.elf.fatbin import MOST_ENTRIES, DeviceCode, device_code_at
+from gpucheck.machine.binaries.fatbin import MOST_ENTRIES, DeviceCode, device_code_at
 from gpucheck.machine.binaries.pe import Pe, imported, is_none, libraries, missing_exports, read_pe
 from gpucheck.probes.reading.extension_files import CandidateFile
 from gpucheck.probes.reading.extension_needs import MOST_HEADERS, OWN_STEMS, Needs, all_codes

@@ -1,9 +1,11 @@
 """Values in the outputs of nvidia-smi, in the form of the fields of a GPU."""
 
 import re
+from collections.abc import Callable
 
 from gpucheck.facts.base import Draft
 from gpucheck.facts.driver import GpuProcess, MigDevice
+from gpucheck.facts.numbers import whole_number
 from gpucheck.log_patterns.text import Text
 
 MIB = 1024 * 1024  # bytes
@@ -13,13 +15,14 @@ _MODES = (
     ("process", "exclusive-process"), ("thread", "exclusive-thread"), ("default", "default"),
     ("prohibited", "prohibited"),
 )  # fmt: skip
-_NUMBER = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)")
+# Not the beginning of a longer number: nvidia-smi prints none of so many digits.
+_NUMBER = re.compile(r"(\d{1,9}(?!\d)(?:\.\d{1,3})?)")
 NO_VALUE = (
     "N/A", "Unknown Error", "Not Found", "[N/A]", "GPU is lost", "ERR!", "Requested functionality",
     "Insufficient Permissions",
 )  # fmt: skip
 """What nvidia-smi prints in place of a value that it could not read."""
-OF_USAGE = ("memory_used_bytes", "memory_free_bytes")
+_OF_USAGE = ("memory_used_bytes", "memory_free_bytes")
 REASONS = {
     "idle": "gpu-idle",
     "applications clocks setting": "applications-clocks-setting",
@@ -68,9 +71,10 @@ def decimal(value: str) -> float | None:
 
 
 def mib(value: str) -> int | None:
-    """Return a size in MiB as bytes; None in another unit."""
+    """Return a size in MiB as bytes; ``nounits`` leaves the unit out. None in another unit."""
     number = integer(value)
-    return number * MIB if number is not None and value.endswith("MiB") else None
+    has_unit = value.endswith("MiB") or value.isdecimal()
+    return number * MIB if number is not None and has_unit else None
 
 
 def flag(value: str) -> bool | None:
@@ -82,6 +86,50 @@ def flag(value: str) -> bool | None:
 def fabric_state(value: str) -> str | None:
     """Return the state of the registration with the NVLink fabric as a fact."""
     return _FABRIC.get(value)
+
+
+def _words(value: str) -> str | None:
+    return None if not value or value.startswith(("[", "N/A")) else value
+
+
+def _capability(value: str) -> str | None:
+    return value if re.fullmatch(r"\d{1,2}\.\d", value) else None
+
+
+_READ_BY: dict[Callable[[str], object], tuple[str, ...]] = {
+    _words: ("device_name", "uuid", "vbios"),
+    _capability: ("compute_capability",),
+    pci_address: ("pci_address",),
+    compute_mode: ("compute_mode",),
+    fabric_state: ("fabric_state",),
+    mib: ("memory_total_bytes", *_OF_USAGE),
+    decimal: ("power_w", "power_limit_w"),
+    flag: (
+        "persistence", "mig_enabled", "mig_pending", "ecc_enabled", "rows_failed", "rows_pending",
+        "pages_pending",
+    ),
+    # Strictly: a count of errors accuses a GPU.
+    whole_number: ("ecc_uncorrected",),
+    integer: (
+        "temperature_c", "temperature_slowdown_c", "pcie_generation", "pcie_generation_max",
+        "pcie_width", "pcie_width_max", "rows_remapped_uncorrected", "sm_clock_mhz",
+        "sm_clock_max_mhz", "utilization_percent",
+    ),
+}  # fmt: skip
+_READERS = {field: read for read, names in _READ_BY.items() for field in names}
+"""How the value of a field is read, whichever output of nvidia-smi has it."""
+
+
+def state(gpu: Draft, field: str, value: str, source: str, *, usage: bool) -> None:
+    """Fill a field of a GPU with a value as nvidia-smi prints it, unless it says nothing.
+
+    ``usage``: whether the memory in use is relevant (:func:`usage_matters`).
+    """
+    if not usage and field in _OF_USAGE:
+        return
+    found = _READERS[field](value)
+    if found is not None:
+        gpu.fill(field, found, source)
 
 
 def usage_matters(text: Text) -> bool:

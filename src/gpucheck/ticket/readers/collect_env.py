@@ -11,8 +11,8 @@ from collections.abc import Callable
 from gpucheck.facts.driver import Nvml
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
-from gpucheck.ticket.readers import _said as said
-from gpucheck.ticket.readers._said import (
+from gpucheck.ticket.readers import _fields as fields
+from gpucheck.ticket.readers._fields import (
     is_unknown,
     read_conda_package,
     read_platform,
@@ -50,11 +50,11 @@ def read(text: Text, machine: Machine) -> None:
 
 def _torch_version(value: str, line: Line, machine: Machine) -> None:
     """``2.1.0``; Hugging Face's tools print ``PyTorch version (GPU?): 1.12.1+cu116 (False)``."""
-    said.torch_version(value, line, machine)
+    fields.torch_version(value, line, machine)
     if value.endswith(("(True)", "(CUDA)")):
-        said.cuda_available("true", line, machine)
+        fields.cuda_available("true", line, machine)
     elif value.endswith("(False)"):
-        said.cuda_available("false", line, machine)
+        fields.cuda_available("false", line, machine)
 
 
 def _gpus(value: str, line: Line, machine: Machine) -> None:
@@ -80,7 +80,7 @@ def _gpus_below(text: Text, index: int, machine: Machine) -> None:
 def _name_gpus(found: re.Match[str], line: Line, machine: Machine) -> None:
     name = found[2].partition(" (UUID")[0]
     for number in found[1].split(","):
-        said.gpu(int(number), name, line, machine)
+        fields.gpu(int(number), name, line, machine)
 
 
 def _other(line: Line, machine: Machine) -> None:
@@ -94,7 +94,7 @@ def _other(line: Line, machine: Machine) -> None:
             return
         pinned = _PINNED.match(found[2])
         if pinned is not None:
-            said.package(pinned[1], pinned[2], line, machine)
+            fields.package(pinned[1], pinned[2], line, machine)
         return
     found = _GPU.match(plain)
     if found is not None and not found[2].lower().startswith(_NO_NAMES):
@@ -103,9 +103,9 @@ def _other(line: Line, machine: Machine) -> None:
 
 def _companion(project: str) -> Callable[[str, Line, Machine], None]:
     def take(value: str, line: Line, machine: Machine) -> None:
-        found = said.VERSION.match(value)
+        found = fields.VERSION.match(value)
         if found is not None:
-            said.package(project, found[1], line, machine)
+            fields.package(project, found[1], line, machine)
 
     return take
 
@@ -118,23 +118,23 @@ _LABELS: dict[str, Callable[[str, Line, Machine], None]] = {
     "torch version": _torch_version,
     "torch": _torch_version,
     "pytorch": _torch_version,
-    "cuda used to build pytorch": said.torch_cuda,
-    "rocm used to build pytorch": said.torch_hip,
-    "is cuda available": said.cuda_available,
-    "cuda available": said.cuda_available,
-    "cuda runtime version": said.toolkit,
-    "nvcc": said.toolkit,
-    "nvidia driver version": said.driver_release,
-    "cuda driver version": said.driver_release,
+    "cuda used to build pytorch": fields.torch_cuda,
+    "rocm used to build pytorch": fields.torch_hip,
+    "is cuda available": fields.cuda_available,
+    "cuda available": fields.cuda_available,
+    "cuda runtime version": fields.toolkit,
+    "nvcc": fields.toolkit,
+    "nvidia driver version": fields.driver_release,
+    "cuda driver version": fields.driver_release,
     "gpu models and configuration": _gpus,
-    "python version": said.python_version,
-    "python": said.python_version,
+    "python version": fields.python_version,
+    "python": fields.python_version,
     "python platform": read_platform,
     "platform": read_platform,
     "os": read_system,
-    "libc version": said.libc,
-    "gcc version": said.gcc,
-    "gcc": said.gcc,
+    "libc version": fields.libc,
+    "gcc version": fields.gcc,
+    "gcc": fields.gcc,
     "torchvision": _companion("torchvision"),
     "torchvision version": _companion("torchvision"),
     "torchaudio": _companion("torchaudio"),

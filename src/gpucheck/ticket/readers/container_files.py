@@ -7,7 +7,7 @@ from gpucheck.facts.system import LimitsOfProcess
 from gpucheck.facts.torch import TorchBuild
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Text
-from gpucheck.ticket.readers import _said as said
+from gpucheck.ticket.readers import _fields as fields
 from gpucheck.ticket.readers.base import Machine
 
 NAME = say("container set-up")
@@ -37,19 +37,12 @@ _MEMLOCK = re.compile(r"--ulimit[= ][\"']?memlock=(-1|\d{1,15})")
 def read(text: Text, machine: Machine) -> None:
     """Read images first; only a single image, because with several the relevant one is unknown."""
     _image(text, machine)
-    for index in text.find("shm-size", "shm_size"):
-        found = _SHM.search(text.lines[index].text)
-        if found is not None and _once(text, "shm-size", "shm_size"):
-            said.shm_size(found[1], text.lines[index], machine)
-    for index in text.find("memlock="):
-        limit = _MEMLOCK.search(text.lines[index].text)
-        if limit is not None:
-            machine.fill(LimitsOfProcess, "memlock_bytes", int(limit[1]), text.lines[index])
-
-
-def _once(text: Text, *words: str) -> bool:
-    """Whether the size is given once: a second one is a later attempt."""
-    return len(text.find(*words, most=2)) == 1
+    sizes = ("shm-size", "shm_size")
+    for found, line in text.matching(_SHM.search, *sizes):
+        if len(text.find(*sizes, most=2)) == 1:  # a second one is a later attempt
+            fields.shm_size(found[1], line, machine)
+    for found, line in text.matching(_MEMLOCK.search, "memlock="):
+        machine.fill(LimitsOfProcess, "memlock_bytes", int(found[1]), line)
 
 
 def _image(text: Text, machine: Machine) -> None:
@@ -58,11 +51,11 @@ def _image(text: Text, machine: Machine) -> None:
     torch = [(found, line) for line in used if (found := _TORCH.search(line.text)) is not None]
     if len({found[0] for found, _ in torch}) == 1 and not machine.knows(TorchBuild, "version"):
         found, line = torch[0]
-        said.torch_version(found[1], line, machine)
-        said.torch_cuda(found[2], line, machine)
+        fields.torch_version(found[1], line, machine)
+        fields.torch_cuda(found[2], line, machine)
     toolkits = [(found, line) for line in used if (found := _CUDA.search(line.text)) is not None]
     if len({found[1] for found, _ in toolkits}) == 1 and not machine.knows(
         Toolkits, "selected_version"
     ):
         found, line = toolkits[0]
-        said.toolkit(found[1], line, machine)
+        fields.toolkit(found[1], line, machine)

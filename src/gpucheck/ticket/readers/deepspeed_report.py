@@ -1,9 +1,10 @@
 """``ds_report``: labels and values with dots between them."""
 
 import re
+from collections.abc import Callable
 
 from gpucheck.log_patterns.text import Line, Text
-from gpucheck.ticket.readers import _said as said
+from gpucheck.ticket.readers import _fields as fields
 from gpucheck.ticket.readers.base import Machine
 
 NAME = "ds_report"
@@ -21,23 +22,22 @@ _DOTTED = re.compile(r"^\s{0,8}([a-z][a-z0-9 ./()]{2,40}?) \.{2,60} ?(\S.{0,120}
 
 def read(text: Text, machine: Machine) -> None:
     """Read each dotted line."""
-    for index in text.find(" .."):
-        line = text.lines[index]
-        found = _DOTTED.match(line.text)
-        if found is not None:
-            _take(found[1].lower(), found[2].strip(), line, machine)
+    for found, line in text.matching(_DOTTED.match, " .."):
+        take = _LABELS.get(found[1].lower())
+        if take is not None:
+            take(found[2].strip(), line, machine)
     for index in text.find(_SHM):
-        said.shm_size(text.lines[index].text.rpartition("size")[2], text.lines[index], machine)
+        fields.shm_size(text.lines[index].text.rpartition("size")[2], text.lines[index], machine)
 
 
-def _take(label: str, value: str, line: Line, machine: Machine) -> None:
-    if label == "torch version":
-        said.torch_version(value, line, machine)
-    elif label == "torch cuda version":
-        said.torch_cuda(value, line, machine)
-    elif label == "torch hip version":
-        said.torch_hip(value, line, machine)
-    elif label == "nvcc version":
-        said.toolkit(value, line, machine)
-    elif label == "deepspeed info":
-        said.package("deepspeed", value.partition(",")[0], line, machine)
+def _deepspeed(value: str, line: Line, machine: Machine) -> None:
+    fields.package("deepspeed", value.partition(",")[0], line, machine)
+
+
+_LABELS: dict[str, Callable[[str, Line, Machine], object]] = {
+    "torch version": fields.torch_version,
+    "torch cuda version": fields.torch_cuda,
+    "torch hip version": fields.torch_hip,
+    "nvcc version": fields.toolkit,
+    "deepspeed info": _deepspeed,
+}

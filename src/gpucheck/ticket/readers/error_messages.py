@@ -9,6 +9,7 @@ from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.tables import Tables
 from gpucheck.tables.torch import TorchBuilds
+from gpucheck.ticket.readers._fields import CODE
 from gpucheck.ticket.readers.base import Machine
 
 NAME = say("error messages")
@@ -29,7 +30,6 @@ _CC = re.compile(r"\s{0,8}[-*] (\d{1,2}\.\d) which supports hardware CC")
 _RANGE = re.compile(r"\((\d{1,2}\.\d)\) - \((\d{1,2}\.\d)\)")
 _FOUND_VERSION = re.compile(r"too old \(found version (\d{1,2})0(\d)0\)")  # 11020 is CUDA 11.2
 _ARCH_LIST = re.compile(r"arch_list\W{0,12}((?:'?(?:sm|compute)_\d{2,3}[af]?'?[, ]{0,3}){1,24})")
-_CODE = re.compile(r"(?:sm|compute)_\d{2,3}[af]?")
 
 
 def read(text: Text, machine: Machine) -> None:
@@ -62,7 +62,7 @@ def _codes(text: Text, index: int, machine: Machine) -> None:
     found = _SUPPORTS.search(line.text) or _ARCH_LIST.search(line.text)
     if found is not None:
         # The message lists only cubins: PTX, which the driver might compile, did not help this GPU.
-        _build([code for code in _CODE.findall(found[1]) if code.startswith("sm")], line, machine)
+        _build([code for code in CODE.findall(found[1]) if code.startswith("sm")], line, machine)
         return
     if "shows the ccs" in line.text.lower():
         _list_of_ccs(text, index, machine)

@@ -17,8 +17,9 @@ from gpucheck.language import say
 from gpucheck.log_patterns.source_code import is_code
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.tables import Tables
-from gpucheck.tables.gpus import GpuProducts, Jetpacks, PciDevices, plain_product
-from gpucheck.ticket.readers._said import cannot_import_torch, read_conda_package
+from gpucheck.tables.gpus import GpuProducts, PciDevices, plain_product
+from gpucheck.tables.jetson import Jetpacks
+from gpucheck.ticket.readers._fields import cannot_import_torch, read_conda_package
 from gpucheck.ticket.readers.base import Machine
 
 NAME = say("free text")
@@ -31,6 +32,7 @@ _TORCH_WORDS = (*(f"torch{sign}" for sign in " \t=:v`'\"*12版为是"), "torch._
 _NOT_FOUND_WORDS = ("no matching distribution found for torch", "satisfies the requirement torch")
 _AVAILABLE_WORDS = (
     "available", "可用", "not used", "not detected", "not found", "initialization",
+    "0 active drivers", "found no cuda devices",
 )  # fmt: skip
 MARKS = ("",)  # any text may mention something
 RANK = 50  # prose comes last: people write what they believe they have
@@ -94,7 +96,9 @@ _CONDITION = re.compile(r"\s{0,60}(?:if|elif|while|assert|return|raise)\s")
 _NOT_AVAILABLE = re.compile(
     r"CUDA (?:is |was )?(?:not|un) ?available|cuda.{0,12}不可用"
     r"|GPU (?:is )?not (?:available|used|detected|found)"
-    r"|CUDA (?:driver )?initialization(?: failed|:)",
+    r"|CUDA (?:driver )?initialization(?: failed|:)"
+    # In the words of Triton (its driver.py) and of DeepSpeed (its builder.py and runner.py).
+    r"|\b0 active drivers \(|found no CUDA devices\b|no GPU resources available",
     _FLAGS,
 )
 _MOST = 200
@@ -135,14 +139,14 @@ def read(text: Text, machine: Machine) -> None:
         _gpus(text, machine)
     if not machine.knows(TorchBuild, "version"):
         _conda(text, machine)
-    found = _one(_TORCH, _lines(text, *_TORCH_WORDS), _not_found(text))
+    found = _agreed(_TORCH, _lines(text, *_TORCH_WORDS), _not_found(text))
     if found is None and not machine.knows(TorchBuild, "version"):
-        found = _one(_ALONE, _lines(text, "+cu", "+cpu"))
+        found = _agreed(_ALONE, _lines(text, "+cu", "+cpu"))
     if found is not None:
         _torch(*found, machine, imports=not cannot_import_torch(text))
     if machine.knows(TorchBuild, "version") and not machine.knows(TorchBuild, "installer"):
         _installer(text, machine)
-    found = _one(_DRIVER, _lines(text, "driver", "驱动"))
+    found = _agreed(_DRIVER, _lines(text, "driver", "驱动"))
     if found is not None and not machine.knows(Nvml, "driver_release"):
         machine.fill(Nvml, "driver_release", *found)
     if not machine.knows(System, "os"):
@@ -176,7 +180,7 @@ def _not_found(text: Text) -> set[str]:
     return {found[1] for line in lines for found in _TORCH.finditer(line.text)}
 
 
-def _one(
+def _agreed(
     pattern: re.Pattern[str], lines: Iterator[Line], but: Container[str] = ()
 ) -> tuple[str, Line] | None:
     """Return a release on which all mentions agree, and the first line that names it."""

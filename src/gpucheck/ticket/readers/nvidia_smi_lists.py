@@ -1,23 +1,16 @@
 """``nvidia-smi -L``, ``--query-gpu=... --format=csv``, ``topo``, ``dmon``, ``nvlink -s``."""
 
 import re
-from collections.abc import Callable
 
 from gpucheck.facts.base import Draft
 from gpucheck.facts.driver import MigDevice, Nvml, NvmlGpu
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
-from gpucheck.ticket.readers import _said as said
+from gpucheck.ticket.readers import _fields as fields
 from gpucheck.ticket.readers._cleaning import LONGEST_LINE
 from gpucheck.ticket.readers._smi_words import (
-    MIB,
-    OF_USAGE,
-    compute_mode,
-    decimal,
-    flag,
-    integer,
-    pci_address,
+    state,
     usage_matters,
 )
 from gpucheck.ticket.readers.base import Machine
@@ -74,7 +67,7 @@ def _listed(text: Text, machine: Machine) -> None:
         found = _LISTED.match(line.text)
         if found is not None:
             at = int(found[1])
-            said.gpu(at, found[2], line, machine)
+            fields.gpu(at, found[2], line, machine)
             machine.items(Nvml, "gpus")[at].fill("uuid", found[3], line.source)
             machine.fill(Nvml, "init_code", 0, line)
             _links(text.after(index, _MOST_LINKS), machine.items(Nvml, "gpus")[at])
@@ -146,11 +139,10 @@ def _table(
         gpu = machine.item(Nvml, "gpus", NvmlGpu, at, line)
         gpu.fill("index", at, line.source)
         if "driver_version" in row:
-            said.driver_release(row["driver_version"], line, machine)
-        for name, (field, convert) in _CELLS.items():
-            value = convert(row[name]) if name in row else None
-            if value is not None and (usage or field not in OF_USAGE):
-                gpu.fill(field, value, line.source)
+            fields.driver_release(row["driver_version"], line, machine)
+        for name, field in _CELLS.items():
+            if name in row:
+                state(gpu, field, row[name], line.source, usage=usage)
 
 
 def _topology(rows: list[Line], machine: Machine) -> None:
@@ -160,53 +152,21 @@ def _topology(rows: list[Line], machine: Machine) -> None:
         if found is None:
             return
         machine.fill(Nvml, "init_code", 0, line)
-        said.gpu(int(found[1]), "", line, machine)
+        fields.gpu(int(found[1]), "", line, machine)
 
 
-def _text(value: str) -> str | None:
-    return None if not value or value.startswith(("[", "N/A")) else value
-
-
-def _mib(value: str) -> int | None:
-    number = whole_number(value.removesuffix("MiB").strip())
-    return None if number is None else number * MIB
-
-
-def _number(value: str) -> int | None:
-    return whole_number(value.rstrip("%WCMHz ").strip())
-
-
-def _capability(value: str) -> str | None:
-    return value if re.fullmatch(r"\d{1,2}\.\d", value) else None
-
-
-_CELLS: dict[str, tuple[str, Callable[[str], object]]] = {
-    "name": ("device_name", _text),
-    "gpu_name": ("device_name", _text),
-    "uuid": ("uuid", _text),
-    "gpu_uuid": ("uuid", _text),
-    "pci.bus_id": ("pci_address", pci_address),
-    "gpu_bus_id": ("pci_address", pci_address),
-    "compute_cap": ("compute_capability", _capability),
-    "compute_mode": ("compute_mode", compute_mode),
-    "memory.total": ("memory_total_bytes", _mib),
-    "memory.used": ("memory_used_bytes", _mib),
-    "memory.free": ("memory_free_bytes", _mib),
-    "temperature.gpu": ("temperature_c", _number),
-    "persistence_mode": ("persistence", flag),
-    "mig.mode.current": ("mig_enabled", flag),
-    "mig.mode.pending": ("mig_pending", flag),
-    "ecc.mode.current": ("ecc_enabled", flag),
-    "ecc.errors.uncorrected.volatile.total": ("ecc_uncorrected", whole_number),
-    "retired_pages.pending": ("pages_pending", flag),
-    "pcie.link.gen.current": ("pcie_generation", integer),
-    "pcie.link.gen.max": ("pcie_generation_max", integer),
-    "pcie.link.width.current": ("pcie_width", integer),
-    "pcie.link.width.max": ("pcie_width_max", integer),
-    "power.draw": ("power_w", decimal),
-    "power.limit": ("power_limit_w", decimal),
-    "clocks.sm": ("sm_clock_mhz", integer),
-    "clocks.max.sm": ("sm_clock_max_mhz", integer),
-    "utilization.gpu": ("utilization_percent", _number),
-}
+_CELLS: dict[str, str] = {
+    "name": "device_name", "gpu_name": "device_name", "uuid": "uuid", "gpu_uuid": "uuid",
+    "pci.bus_id": "pci_address", "gpu_bus_id": "pci_address", "compute_cap": "compute_capability",
+    "compute_mode": "compute_mode", "memory.total": "memory_total_bytes",
+    "memory.used": "memory_used_bytes", "memory.free": "memory_free_bytes",
+    "temperature.gpu": "temperature_c", "persistence_mode": "persistence",
+    "mig.mode.current": "mig_enabled", "mig.mode.pending": "mig_pending",
+    "ecc.mode.current": "ecc_enabled", "ecc.errors.uncorrected.volatile.total": "ecc_uncorrected",
+    "retired_pages.pending": "pages_pending", "pcie.link.gen.current": "pcie_generation",
+    "pcie.link.gen.max": "pcie_generation_max", "pcie.link.width.current": "pcie_width",
+    "pcie.link.width.max": "pcie_width_max", "power.draw": "power_w",
+    "power.limit": "power_limit_w", "clocks.sm": "sm_clock_mhz",
+    "clocks.max.sm": "sm_clock_max_mhz", "utilization.gpu": "utilization_percent",
+}  # fmt: skip
 _OF_ROUND = {"pwr": "power_w", "gtemp": "temperature_c", "temp": "temperature_c"}

@@ -4,7 +4,7 @@ A label such as "Current" has a meaning only below its heading, which has no col
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from gpucheck.facts.base import Draft
 from gpucheck.facts.driver import GpuProcess, Nvml, NvmlGpu
@@ -13,17 +13,13 @@ from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers._smi_words import (
     MIB,
     NO_VALUE,
-    OF_USAGE,
     REASONS,
     add_instance,
     add_process,
-    compute_mode,
-    decimal,
-    fabric_state,
-    flag,
     integer,
     mib,
     pci_address,
+    state,
     usage_matters,
 )
 from gpucheck.ticket.readers.base import Machine
@@ -135,10 +131,8 @@ class _Block:
             self._of_process(label, value, line, gpu)
         else:
             field = _FIELDS.get(label) or _BELOW.get((self._heading, label))
-            if field is not None and (self._usage or field[0] not in OF_USAGE):
-                found = field[1](value)
-                if found is not None:
-                    gpu.fill(field[0], found, line.source)
+            if field is not None:
+                state(gpu, field, value, line.source, usage=self._usage)
 
     def _is_uncorrected(self, label: str) -> bool:
         """Whether a label counts uncorrected errors; drivers before R450 have totals."""
@@ -168,37 +162,26 @@ def _near(text: Text, index: int) -> list[Line]:
     ]
 
 
-_FIELDS: dict[str, tuple[str, Callable[[str], object]]] = {
-    "product name": ("device_name", str),
-    "gpu uuid": ("uuid", str),
-    "persistence mode": ("persistence", flag),
-    "compute mode": ("compute_mode", compute_mode),
-    "gpu current temp": ("temperature_c", integer),
-    "gpu slowdown temp": ("temperature_slowdown_c", integer),
-    "remapping failure occurred": ("rows_failed", flag),
-    "pending page blacklist": ("pages_pending", flag),
-}
-_BELOW: dict[tuple[str, str], tuple[str, Callable[[str], object]]] = {
-    ("mig mode", "current"): ("mig_enabled", flag),
-    ("mig mode", "pending"): ("mig_pending", flag),
-    ("ecc mode", "current"): ("ecc_enabled", flag),
-    ("fb memory usage", "total"): ("memory_total_bytes", mib),
-    ("fb memory usage", "used"): ("memory_used_bytes", mib),
-    ("fb memory usage", "free"): ("memory_free_bytes", mib),
-    ("pcie generation", "max"): ("pcie_generation_max", integer),
-    ("pcie generation", "current"): ("pcie_generation", integer),
-    ("link width", "max"): ("pcie_width_max", integer),
-    ("link width", "current"): ("pcie_width", integer),
-    ("retired pages", "pending"): ("pages_pending", flag),
-    ("temperature", "gpu"): ("temperature_c", integer),
-    ("remapped rows", "uncorrectable error"): ("rows_remapped_uncorrected", integer),
-    ("remapped rows", "pending"): ("rows_pending", flag),
-    ("fabric", "state"): ("fabric_state", fabric_state),
-    ("clocks", "sm"): ("sm_clock_mhz", integer),
-    ("max clocks", "sm"): ("sm_clock_max_mhz", integer),
-    ("power readings", "power draw"): ("power_w", decimal),
-    ("gpu power readings", "power draw"): ("power_w", decimal),
-    ("gpu power readings", "average power draw"): ("power_w", decimal),
-    ("power readings", "power limit"): ("power_limit_w", decimal),
-    ("gpu power readings", "current power limit"): ("power_limit_w", decimal),
-}
+_FIELDS: dict[str, str] = {
+    "product name": "device_name", "gpu uuid": "uuid", "persistence mode": "persistence",
+    "compute mode": "compute_mode", "gpu current temp": "temperature_c",
+    "gpu slowdown temp": "temperature_slowdown_c", "remapping failure occurred": "rows_failed",
+    "pending page blacklist": "pages_pending",
+}  # fmt: skip
+_BELOW: dict[tuple[str, str], str] = {
+    ("mig mode", "current"): "mig_enabled", ("mig mode", "pending"): "mig_pending",
+    ("ecc mode", "current"): "ecc_enabled", ("fb memory usage", "total"): "memory_total_bytes",
+    ("fb memory usage", "used"): "memory_used_bytes",
+    ("fb memory usage", "free"): "memory_free_bytes",
+    ("pcie generation", "max"): "pcie_generation_max",
+    ("pcie generation", "current"): "pcie_generation", ("link width", "max"): "pcie_width_max",
+    ("link width", "current"): "pcie_width", ("retired pages", "pending"): "pages_pending",
+    ("temperature", "gpu"): "temperature_c",
+    ("remapped rows", "uncorrectable error"): "rows_remapped_uncorrected",
+    ("remapped rows", "pending"): "rows_pending", ("fabric", "state"): "fabric_state",
+    ("clocks", "sm"): "sm_clock_mhz", ("max clocks", "sm"): "sm_clock_max_mhz",
+    ("power readings", "power draw"): "power_w", ("gpu power readings", "power draw"): "power_w",
+    ("gpu power readings", "average power draw"): "power_w",
+    ("power readings", "power limit"): "power_limit_w",
+    ("gpu power readings", "current power limit"): "power_limit_w",
+}  # fmt: skip

@@ -5,26 +5,20 @@ expanded. A tag such as ``total`` has a meaning only below its parent.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from gpucheck.facts.base import Draft
 from gpucheck.facts.driver import GpuProcess, Nvml, NvmlGpu
 from gpucheck.facts.numbers import whole_number
 from gpucheck.log_patterns.text import Line, Text
-from gpucheck.ticket.readers import _said as said
+from gpucheck.ticket.readers import _fields as fields
 from gpucheck.ticket.readers._smi_words import (
     NO_VALUE,
-    OF_USAGE,
     REASONS,
     add_instance,
     add_process,
-    compute_mode,
-    decimal,
-    fabric_state,
-    flag,
-    integer,
     mib,
-    pci_address,
+    state,
     usage_matters,
 )
 from gpucheck.ticket.readers.base import Machine
@@ -46,7 +40,7 @@ def read(text: Text, machine: Machine) -> None:
     for index in text.find("<driver_version>", most=1):
         for _path, tag, value, line in _values(text.lines[index : index + _DEEPEST]):
             if tag == "driver_version":
-                said.driver_release(value, line, machine)
+                fields.driver_release(value, line, machine)
             elif tag == "cuda_version" and re.fullmatch(r"\d{1,2}\.\d", value):
                 machine.fill(Nvml, "cuda", value, line)
     usage = usage_matters(text)
@@ -75,10 +69,8 @@ def _gpu(at: int, lines: Sequence[Line], gpu: Draft, *, usage: bool) -> None:
             _reason(reason[1], value, line, gpu)
         else:
             field = _FIELDS.get(tag) or _BELOW.get((parent, tag))
-            if field is not None and (usage or field[0] not in OF_USAGE):
-                found = field[1](value)
-                if found is not None:
-                    gpu.fill(field[0], found, line.source)
+            if field is not None:
+                state(gpu, field, value, line.source, usage=usage)
     if uncorrected:
         gpu.fields["ecc_uncorrected"] = sum(uncorrected.values())
 
@@ -147,41 +139,21 @@ def _process(
         add_process(gpu, gpu_process, line.source)
 
 
-def _text(value: str) -> str | None:
-    return value or None
-
-
-_FIELDS: dict[str, tuple[str, Callable[[str], object]]] = {
-    "product_name": ("device_name", _text),
-    "uuid": ("uuid", _text),
-    "pci_bus_id": ("pci_address", pci_address),
-    "vbios_version": ("vbios", _text),
-    "persistence_mode": ("persistence", flag),
-    "compute_mode": ("compute_mode", compute_mode),
-    "current_mig": ("mig_enabled", flag),
-    "pending_mig": ("mig_pending", flag),
-    "current_ecc": ("ecc_enabled", flag),
-    "max_link_gen": ("pcie_generation_max", integer),
-    "current_link_gen": ("pcie_generation", integer),
-    "max_link_width": ("pcie_width_max", integer),
-    "current_link_width": ("pcie_width", integer),
-    "gpu_temp": ("temperature_c", integer),
-    "gpu_temp_slow_threshold": ("temperature_slowdown_c", integer),
-    "power_draw": ("power_w", decimal),
-    "average_power_draw": ("power_w", decimal),
-    "power_limit": ("power_limit_w", decimal),
-    "current_power_limit": ("power_limit_w", decimal),
-    "remapped_row_unc": ("rows_remapped_uncorrected", integer),
-    "remapped_row_pending": ("rows_pending", flag),
-    "remapped_row_failure": ("rows_failed", flag),
-    "pending_blacklist": ("pages_pending", flag),
-    "pending_retirement": ("pages_pending", flag),
-}
-_BELOW: dict[tuple[str, str], tuple[str, Callable[[str], object]]] = {
-    ("fb_memory_usage", "total"): ("memory_total_bytes", mib),
-    ("fb_memory_usage", "used"): ("memory_used_bytes", mib),
-    ("fb_memory_usage", "free"): ("memory_free_bytes", mib),
-    ("clocks", "sm_clock"): ("sm_clock_mhz", integer),
-    ("max_clocks", "sm_clock"): ("sm_clock_max_mhz", integer),
-    ("fabric", "state"): ("fabric_state", fabric_state),
-}
+_FIELDS: dict[str, str] = {
+    "product_name": "device_name", "uuid": "uuid", "pci_bus_id": "pci_address",
+    "vbios_version": "vbios", "persistence_mode": "persistence", "compute_mode": "compute_mode",
+    "current_mig": "mig_enabled", "pending_mig": "mig_pending", "current_ecc": "ecc_enabled",
+    "max_link_gen": "pcie_generation_max", "current_link_gen": "pcie_generation",
+    "max_link_width": "pcie_width_max", "current_link_width": "pcie_width",
+    "gpu_temp": "temperature_c", "gpu_temp_slow_threshold": "temperature_slowdown_c",
+    "power_draw": "power_w", "average_power_draw": "power_w", "power_limit": "power_limit_w",
+    "current_power_limit": "power_limit_w", "remapped_row_unc": "rows_remapped_uncorrected",
+    "remapped_row_pending": "rows_pending", "remapped_row_failure": "rows_failed",
+    "pending_blacklist": "pages_pending", "pending_retirement": "pages_pending",
+}  # fmt: skip
+_BELOW: dict[tuple[str, str], str] = {
+    ("fb_memory_usage", "total"): "memory_total_bytes",
+    ("fb_memory_usage", "used"): "memory_used_bytes",
+    ("fb_memory_usage", "free"): "memory_free_bytes", ("clocks", "sm_clock"): "sm_clock_mhz",
+    ("max_clocks", "sm_clock"): "sm_clock_max_mhz", ("fabric", "state"): "fabric_state",
+}  # fmt: skip

@@ -8,8 +8,8 @@ import re
 from gpucheck.facts.torch import Distribution, Packages, TorchBuild
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
-from gpucheck.ticket.readers import _said as said
-from gpucheck.ticket.readers._said import read_conda_package
+from gpucheck.ticket.readers import _fields as fields
+from gpucheck.ticket.readers._fields import read_conda_package
 from gpucheck.ticket.readers.base import Machine
 
 NAME = say("installer output")
@@ -24,9 +24,9 @@ _SATISFIED = re.compile(
     r"Requirement already satisfied: ([A-Za-z][\w.-]{0,80}?)(?:\[[\w,-]{1,60}\])?"
     r"(?:[<>=!~][^()]{0,160})? in (\S.{0,200}?) \((\d[\w.+!]{0,60})\)"
 )
-_UV = re.compile(r"^\s{0,4}\+ ([A-Za-z][\w.-]{0,80})==(\d[\w.+!]{0,60})(?:\s|$)")
-_POETRY = re.compile(
-    r"^\W{1,8}Installing ([A-Za-z][\w.-]{0,80}) \((\d[\w.+!]{0,60})\)(?!.{0,40}[Ff]ailed)"
+_UV_OR_POETRY = re.compile(
+    r"\s{0,4}\+ ([A-Za-z][\w.-]{0,80})==(\d[\w.+!]{0,60})(?:\s|$)"
+    r"|\W{1,8}Installing ([A-Za-z][\w.-]{0,80}) \((\d[\w.+!]{0,60})\)(?!.{0,40}[Ff]ailed)"
 )
 _CLASH = re.compile(
     r"([A-Za-z][\w.-]{0,80}?) (\d[\w.+!]{0,60}) (?:requires|has requirement) (torch(?:vision)?)"
@@ -41,27 +41,19 @@ _CONDA = re.compile(
 
 def read(text: Text, machine: Machine) -> None:
     """Read the summary of an installation first, then what was already installed."""
-    if said.cannot_import_torch(text):
+    if fields.cannot_import_torch(text):
         return
     for index in text.find("successfully installed"):
         _summary(text.lines[index], machine)
-    for index in text.find(" + ", "installing "):
-        line = text.lines[index]
-        found = _UV.match(line.text) or _POETRY.match(line.text)
-        if found is not None:
-            _by_pip(found[1], found[2], line, machine)
-    for index in text.find("already satisfied"):
-        line = text.lines[index]
-        satisfied = _SATISFIED.search(line.text)
-        if satisfied is not None:
-            _by_pip(satisfied[1], satisfied[3], line, machine)
-    for index in text.find("but you"):
-        _clash(text.lines[index], machine)
-    for index in text.find("::"):
-        line = text.lines[index]
-        conda = _CONDA.search(line.text)
-        if conda is not None and not line.text.lstrip().startswith("-"):
-            read_conda_package(list(conda.groups()), line, machine)
+    for found, line in text.matching(_UV_OR_POETRY.match, " + ", "installing "):
+        _by_pip(found[1] or found[3], found[2] or found[4], line, machine)
+    for found, line in text.matching(_SATISFIED.search, "already satisfied"):
+        _by_pip(found[1], found[3], line, machine)
+    for found, line in text.matching(_CLASH.search, "but you"):
+        _clash(found, line, machine)
+    for found, line in text.matching(_CONDA.search, "::"):
+        if not line.text.lstrip().startswith("-"):
+            read_conda_package(list(found.groups()), line, machine)
 
 
 def _summary(line: Line, machine: Machine) -> None:
@@ -73,18 +65,15 @@ def _summary(line: Line, machine: Machine) -> None:
 
 
 def _by_pip(name: str, version: str, line: Line, machine: Machine) -> None:
-    if said.package(name, version, line, machine) == "torch":
+    if fields.package(name, version, line, machine) == "torch":
         machine.fill(TorchBuild, "installer", "pip", line)
 
 
-def _clash(line: Line, machine: Machine) -> None:
+def _clash(found: re.Match[str], line: Line, machine: Machine) -> None:
     """``torchvision 0.15.1 requires torch==2.0.0, but you have torch 2.1.0 which ...``."""
-    found = _CLASH.search(line.text)
-    if found is None:
-        return
-    project = said.package(found[1], found[2], line, machine)
+    project = fields.package(found[1], found[2], line, machine)
     if found[3] == "torch":
         distribution = machine.item(Packages, "distributions", Distribution, project, line)
         distribution.fill("torch_requirement", found[4].strip(), line.source)
     if "you have" in line.text:
-        said.package(found[3], found[5], line, machine)
+        fields.package(found[3], found[5], line, machine)

@@ -9,8 +9,8 @@ import re
 from gpucheck.facts.torch import Packages, TorchBuild
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
-from gpucheck.ticket.readers import _said as said
-from gpucheck.ticket.readers._said import read_conda_package
+from gpucheck.ticket.readers import _fields as fields
+from gpucheck.ticket.readers._fields import read_conda_package
 from gpucheck.ticket.readers.base import Machine
 
 NAME = say("package list")
@@ -49,7 +49,7 @@ _FEW = 3
 
 def read(text: Text, machine: Machine) -> None:
     """Read whole lists, then single lines."""
-    if said.cannot_import_torch(text):
+    if fields.cannot_import_torch(text):
         return
     for index in text.find("package  ", "# name  "):
         below = text.after(index, _MOST)
@@ -72,7 +72,7 @@ def _rows(lines: list[Line], machine: Machine) -> None:
         found = _ANY.match(line.text)
         if found is None:
             return
-        said.package(found[1], found[2], line, machine)
+        fields.package(found[1], found[2], line, machine)
         if found[1].lower() == "torch":
             machine.fill(TorchBuild, "installer", "pip", line)
 
@@ -97,7 +97,7 @@ def _row(line: Line, machine: Machine) -> None:
     if len(cells) > 2 and _is_build(cells[2]):  # noqa: PLR2004  # name, version, build
         read_conda_package(cells, line, machine)
     elif not found[1].startswith(("pytorch", "cud", "libtorch")):
-        said.package(found[1], found[2], line, machine)
+        fields.package(found[1], found[2], line, machine)
 
 
 def _has(machine: Machine, project: str) -> bool:
@@ -120,15 +120,14 @@ def _shown(text: Text, index: int, machine: Machine) -> None:
     below = text.after(index, 1)
     version = _VERSION.match(below[0].text) if name is not None and below else None
     if name is not None and version is not None:
-        said.package(name[1], version[1], below[0], machine)
+        fields.package(name[1], version[1], below[0], machine)
         if name[1].lower() == "torch":
             machine.fill(TorchBuild, "installer", "pip", below[0])
 
 
 def _frozen(text: Text, machine: Machine) -> None:
-    lines = [text.lines[index] for index in text.find("==")]
-    found = [(match, line) for line in lines if (match := _FROZEN.match(line.text)) is not None]
+    found = list(text.matching(_FROZEN.match, "=="))
     if len(found) < _FEW:
         return
     for match, line in found:
-        said.package(match[1], match[2], line, machine)
+        fields.package(match[1], match[2], line, machine)

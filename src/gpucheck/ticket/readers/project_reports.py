@@ -10,8 +10,8 @@ from collections.abc import Callable
 from gpucheck.facts.driver import Nvml
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
-from gpucheck.ticket.readers import _said as said
-from gpucheck.ticket.readers._said import is_unknown, split_label
+from gpucheck.ticket.readers import _fields as fields
+from gpucheck.ticket.readers._fields import is_unknown, split_label
 from gpucheck.ticket.readers.base import Machine
 
 NAME = say("environment report of a project")
@@ -47,7 +47,13 @@ _SPECS = re.compile(
 )
 _BUILT = re.compile(r"PyTorch settings found: CUDA_VERSION=(\d{3})\b")
 _JSON = re.compile(r'"torch_version": "(\d\.\d{1,2}[\w.+]{0,24})"')
+_VALUES = (
+    (_STATED.match, fields.torch_version), (_JSON.search, fields.torch_version),
+    (_RUNTIME.search, fields.torch_cuda),
+)  # fmt: skip
+"""Lines of which the first group is a value that other formats have, too."""
 _MOST_GPUS = 32  # chosen: above any machine
+_NO_NAMES = ("none", "no", "na", "true", "false", "yes")
 _MEMORY = re.compile(r",? ?\d{3,7} ?Mi?B$")
 # People put more behind it: "GPU: RTX 5090, torch 2.5.1+cu124".
 _BEHIND_NAME = re.compile(
@@ -79,43 +85,33 @@ def _gpu_behind(text: Text, index: int, value: str, machine: Machine) -> None:
     """``GPU type: NVIDIA A100``, or Lightning's list below ``- GPU:``."""
     value = _BEHIND_NAME.split(value, maxsplit=1)[0]
     if value:
-        if not is_unknown(value) and value.lower() not in (
-            "none",
-            "no",
-            "na",
-            "true",
-            "false",
-            "yes",
-        ):
-            said.gpu(0, _MEMORY.sub("", value), text.lines[index], machine)
+        if not is_unknown(value) and value.lower() not in _NO_NAMES:
+            fields.gpu(0, _MEMORY.sub("", value), text.lines[index], machine)
         return
     for at, line in enumerate(text.after(index, _MOST_GPUS)):
         name = line.text.strip(" \t-*")
         if not name or ":" in name:
             return
-        said.gpu(at, name, line, machine)
+        fields.gpu(at, name, line, machine)
 
 
 def _greeting(line: Line, machine: Machine, *, named: bool) -> None:
-    """Read the line that a program prints at its start: its torch and its GPU."""
+    """Read the line that a program prints at its start: its torch, its CUDA and its GPU."""
     banner = _BANNER.search(line.text)
     if banner is not None:
-        said.torch_version(banner[1], line, machine)
+        fields.torch_version(banner[1], line, machine)
         if banner[3]:
-            said.cuda_available("true", line, machine)
+            fields.cuda_available("true", line, machine)
             if not named:
-                said.gpu(0, banner[3], line, machine)
-    stated = _STATED.match(line.text)
-    if stated is not None:
-        said.torch_version(stated[1], line, machine)
+                fields.gpu(0, banner[3], line, machine)
     device = _COMFY.search(line.text)
     if device is not None:
-        said.cuda_available("true", line, machine)
+        fields.cuda_available("true", line, machine)
         if not named:
-            said.gpu(int(device[1]), device[2], line, machine)
-    version = _JSON.search(line.text)
-    if version is not None:
-        said.torch_version(version[1], line, machine)
+            fields.gpu(int(device[1]), device[2], line, machine)
+    for find, take in _VALUES:
+        if (found := find(line.text)) is not None:
+            take(found[1], line, machine)
 
 
 def _code(line: Line, machine: Machine) -> None:
@@ -123,16 +119,13 @@ def _code(line: Line, machine: Machine) -> None:
     # Build logs have such flags too, for what is being built; a truncated list proves nothing.
     flags = _FLAGS.findall(line.text) if "architecture flags" in line.text else []
     if flags and not line.text.endswith(("...", "…", ";", ",")):
-        said.arch_list(" ".join(flags), line, machine)
-    runtime = _RUNTIME.search(line.text)
-    if runtime is not None:
-        said.torch_cuda(runtime[1], line, machine)
+        fields.arch_list(" ".join(flags), line, machine)
     built = _BUILT.search(line.text)
     if built is not None:
-        said.torch_cuda(f"{built[1][:2]}.{built[1][2]}", line, machine)
+        fields.torch_cuda(f"{built[1][:2]}.{built[1][2]}", line, machine)
     capability = _CAPABILITY.search(line.text) or _SPECS.search(line.text)
     if capability is not None and len(machine.items(Nvml, "gpus")) <= 1:
-        said.capability(0, f"{capability[1]}.{capability[2]}", line, machine)
+        fields.capability(0, f"{capability[1]}.{capability[2]}", line, machine)
 
 
 def _table(text: Text, machine: Machine) -> None:
@@ -146,26 +139,26 @@ def _table(text: Text, machine: Machine) -> None:
             take(found[2], line, machine)
         elif gpu is not None and not named:
             for number in gpu[1].split(","):
-                said.gpu(int(number), gpu[2], line, machine)
+                fields.gpu(int(number), gpu[2], line, machine)
                 if gpu[3]:
-                    said.capability(int(number), gpu[3], line, machine)
+                    fields.capability(int(number), gpu[3], line, machine)
 
 
 def _only_version(value: str, line: Line, machine: Machine) -> None:
-    said.torch_version(value.strip("'\","), line, machine)
+    fields.torch_version(value.strip("'\","), line, machine)
 
 
 def _available(value: str, line: Line, machine: Machine) -> None:
-    said.cuda_available("true" if value.startswith("available") else value, line, machine)
+    fields.cuda_available("true" if value.startswith("available") else value, line, machine)
 
 
 def _built_for(value: str, line: Line, machine: Machine) -> None:
-    said.torch_cuda(value.strip("'\","), line, machine)
+    fields.torch_cuda(value.strip("'\","), line, machine)
 
 
 def _compiler(value: str, line: Line, machine: Machine) -> None:
     if value.startswith("CUDA "):
-        said.toolkit(value.removeprefix("CUDA "), line, machine)
+        fields.toolkit(value.removeprefix("CUDA "), line, machine)
 
 
 _GPU_LABELS = ("gpu type", "gpu", "accelerator", "gpu name", "gpu.name")
@@ -178,14 +171,14 @@ _LABELS: dict[str, Callable[[str, Line, Machine], None]] = {
     "torch cuda available": _available,
     "torch cuda version": _built_for,
     "pytorch cuda version": _built_for,
-    "build.nvcc_version": said.toolkit,
+    "build.nvcc_version": fields.toolkit,
 }
 _COLUMN_LABELS: dict[str, Callable[[str, Line, Machine], None]] = {
     "pytorch": _only_version,
-    "gpu available": said.cuda_available,
-    "driver version": said.driver_release,
+    "gpu available": fields.cuda_available,
+    "driver version": fields.driver_release,
     "cuda compiler": _compiler,
-    "python": said.python_version,
+    "python": fields.python_version,
 }
 _STARTS = (
     *(f"{label}:" for label in ("gpu type", "accelerator", "pytorch_version", "pytorch.version",

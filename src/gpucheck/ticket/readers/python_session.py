@@ -10,7 +10,7 @@ from gpucheck.facts.driver import Nvml
 from gpucheck.facts.torch import TorchBuild
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
-from gpucheck.ticket.readers import _said as said
+from gpucheck.ticket.readers import _fields as fields
 from gpucheck.ticket.readers.base import Machine
 
 NAME = say("Python session")
@@ -89,13 +89,13 @@ class _Output:
 
 
 def _version(found: re.Match[str], line: Line, machine: Machine) -> None:
-    said.torch_version(found[1], line, machine)
+    fields.torch_version(found[1], line, machine)
 
 
 def _cuda(found: re.Match[str], line: Line, machine: Machine) -> None:
     version = machine.value(TorchBuild, "version") or ""
     if found[1] != "None":
-        said.torch_cuda(found[1], line, machine)
+        fields.torch_cuda(found[1], line, machine)
     elif any(word in version for word in _NO_BUILD_OF_CUDA):
         return
     elif not machine.knows(TorchBuild, "built_for"):
@@ -105,11 +105,11 @@ def _cuda(found: re.Match[str], line: Line, machine: Machine) -> None:
 
 
 def _hip(found: re.Match[str], line: Line, machine: Machine) -> None:
-    said.torch_hip(found[1], line, machine)
+    fields.torch_hip(found[1], line, machine)
 
 
 def _available(found: re.Match[str], line: Line, machine: Machine) -> None:
-    said.cuda_available(found[1], line, machine)
+    fields.cuda_available(found[1], line, machine)
 
 
 def _count(found: re.Match[str], line: Line, machine: Machine) -> None:
@@ -118,17 +118,17 @@ def _count(found: re.Match[str], line: Line, machine: Machine) -> None:
 
 def _name(found: re.Match[str], line: Line, machine: Machine) -> None:
     if not machine.items(Nvml, "gpus"):
-        said.gpu(0, found[1], line, machine)
+        fields.gpu(0, found[1], line, machine)
 
 
 def _capability(found: re.Match[str], line: Line, machine: Machine) -> None:
     if len(machine.items(Nvml, "gpus")) <= 1:
-        said.capability(0, f"{found[1]}.{found[2]}", line, machine)
+        fields.capability(0, f"{found[1]}.{found[2]}", line, machine)
 
 
 def _arch_list(found: re.Match[str], line: Line, machine: Machine) -> None:
     machine.fill(TorchBuild, "installed", value=True, line=line)
-    said.arch_list(found[0], line, machine)
+    fields.arch_list(found[0], line, machine)
 
 
 _ANSWERS: dict[str, tuple[re.Pattern[str], Callable[[re.Match[str], Line, Machine], None]]] = {

@@ -7,8 +7,8 @@ from gpucheck.facts.driver import Driver
 from gpucheck.facts.system import LimitsOfProcess, Pci, PciGpu, System
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
-from gpucheck.ticket.readers import _said as said
-from gpucheck.ticket.readers._said import read_platform, read_system
+from gpucheck.ticket.readers import _fields as fields
+from gpucheck.ticket.readers._fields import read_platform, read_system
 from gpucheck.ticket.readers.base import Machine
 
 NAME = say("system commands")
@@ -64,21 +64,15 @@ def read(text: Text, machine: Machine) -> None:
         "gr3d_freq ", "(release), revision", "- l4t: ",
     ):  # fmt: skip
         line = text.lines[index]
+        for pattern, take_value in _VALUES:
+            if (found := pattern.search(line.text)) is not None:
+                take_value(found[1], line, machine)
         for pattern, take in _READERS:
-            found = pattern.search(line.text)
-            if found is not None:
+            if (found := pattern.search(line.text)) is not None:
                 take(found, line, machine)
         card = _LSPCI.search(line.text)
         if card is not None:
             _card(card, line, text.after(index, _MOST_BELOW), machine)
-
-
-def _nvcc(found: re.Match[str], line: Line, machine: Machine) -> None:
-    said.toolkit(found[1], line, machine)
-
-
-def _system(found: re.Match[str], line: Line, machine: Machine) -> None:
-    read_system(found[1], line, machine)
 
 
 def _kernel(found: re.Match[str], line: Line, machine: Machine) -> None:
@@ -88,10 +82,6 @@ def _kernel(found: re.Match[str], line: Line, machine: Machine) -> None:
 def _libc(found: re.Match[str], line: Line, machine: Machine) -> None:
     machine.fill(System, "libc", "glibc", line)
     machine.fill(System, "glibc", found[1], line)
-
-
-def _gcc(found: re.Match[str], line: Line, machine: Machine) -> None:
-    said.gcc(found[1], line, machine)
 
 
 def _card(found: re.Match[str], line: Line, below: list[Line], machine: Machine) -> None:
@@ -116,10 +106,6 @@ def _module(found: re.Match[str], line: Line, machine: Machine) -> None:
     machine.fill(Driver, "module_loaded", value=True, line=line)
 
 
-def _shm(found: re.Match[str], line: Line, machine: Machine) -> None:
-    said.shm_size(found[1], line, machine)
-
-
 def _memlock(found: re.Match[str], line: Line, machine: Machine) -> None:
     limit = -1 if found[1] == "unlimited" else int(found[1]) * 1024
     machine.fill(LimitsOfProcess, "memlock_bytes", limit, line)
@@ -134,8 +120,12 @@ def _l4t(found: re.Match[str], line: Line, machine: Machine) -> None:
     machine.fill(System, "l4t", f"{found[1]}.{found[2]}", line)
 
 
+_VALUES = (
+    (_NVCC, fields.toolkit), (_NAME, read_system), (_DESCRIPTION, read_system), (_GCC, fields.gcc),
+    (_SHM, fields.shm_size),
+)  # fmt: skip
+"""Lines of which the first group is a value that other formats have, too."""
 _READERS = (
-    (_NVCC, _nvcc), (_NAME, _system), (_DESCRIPTION, _system), (_UNAME, _kernel), (_LDD, _libc),
-    (_GCC, _gcc), (_MODULE, _module), (_SHM, _shm), (_MEMLOCK, _memlock),
+    (_UNAME, _kernel), (_LDD, _libc), (_MODULE, _module), (_MEMLOCK, _memlock),
     (_TEGRASTATS, _jetson), (_TEGRA, _l4t), (_L4T, _l4t),
 )  # fmt: skip

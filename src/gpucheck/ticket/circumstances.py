@@ -1,13 +1,39 @@
-"""What to ask a reporter for: the output that decides, by what the text is about."""
+"""The circumstances of a text, and what they change: what to ask its author for, and what to do."""
 
 import re
 from collections.abc import Iterable
 
+from gpucheck.facts.claims import Fix
 from gpucheck.facts.request import Pasted
+from gpucheck.facts.snapshot import Snapshot
+from gpucheck.facts.torch import Packages
 from gpucheck.language import Sentence, say
 from gpucheck.log_patterns.roles import PRINTED, role_of
 from gpucheck.log_patterns.text import Text
-from gpucheck.ticket.complaints import is_wish
+from gpucheck.ticket.complaints import TITLE, WEB_ADDRESS, is_wish
+
+# What a text computes with, and what else is to be told apart.
+
+_FRAMEWORKS = {
+    # Not a folder of somebody's: /home/paddle.
+    "PaddlePaddle": r"(?<!/home/)(?<!users\\)paddle", "TensorFlow": "tensorflow",
+    "ONNX Runtime": "onnxruntime|onnxgpu", "CTranslate2": "ctranslate2", "MXNet": "mxnet",
+    "Darknet": "darknet", "Caffe": r"(?<![\w/])caffe\b|/caffe[/.]", "CuPy": "cupy",
+    # A list of packages has jaxlib, too.
+    "JAX": r"\bimport jax\b|\bjax\.(?:devices|numpy|random)|jaxlib[/\\]|xla_bridge",
+    "llama.cpp": r"llama\.cpp", "whisper.cpp": r"whisper\.cpp", "Ollama": "ollama",
+}  # fmt: skip
+"""Frameworks whose installation is none of PyTorch's, with what a text about them has."""
+_OF_FRAMEWORKS = (
+    "paddle", "tensorflow", "onnxruntime", "onnxgpu", "ctranslate2", "mxnet", "darknet", "caffe",
+    "cupy", "jax", "xla_bridge", "llama.cpp", "whisper.cpp", "ollama",
+)  # fmt: skip
+"""One of them is in each text about a framework."""
+_OF_TORCH = ("torch", "caffe2", "3c10", "c10::", "libc10", "aten/")
+"""PyTorch and its own C++ libraries and namespaces: caffe2::TypeMeta is no Caffe."""
+_TORCH = re.compile(r"torch|cu1[123]\d\b", re.IGNORECASE)
+
+_VISIBLE, _OLDER_NUMPY = "CUDA_VISIBLE_DEVICES", "pip install 'numpy<2'"
 
 COLLECT_ENV = "python -m torch.utils.collect_env"
 RUN = say("the command that you run, with its complete output up to the error")
@@ -71,8 +97,6 @@ _WRONG = re.compile(
     r"|挂了|爆|不到|不识别|没装|分钟|正常|怎么办|坏了|一直|[变慢低]了|很[慢低]"
     r"|报错|错误|失败|用不了|不能用|没有?(?:发现|用)|[找检].{0,2}不到|无法|没法|不起作用|为什么|为啥"
 )
-_TITLE = 3
-"""Chosen: lines at the beginning that may be the title; a form may put a heading before it."""
 _SHORT = 600
 """Chosen: characters of a text that may be nothing but a question."""
 _MOST = 60
@@ -83,6 +107,16 @@ _LITERALS = (
 )  # fmt: skip
 _LONGEST = 400
 """Chosen: characters of a line that are looked at. Longer lines are output, not sentences."""
+
+
+def framework_of(text: Text) -> str | None:
+    """Return the framework that a text names most, unless it names PyTorch."""
+    held = text.held(_OF_FRAMEWORKS)
+    if not held or any(sign in text.lower for sign in _OF_TORCH):
+        return None
+    without = WEB_ADDRESS.sub("", text.lower)
+    counts = {name: len(re.findall(words, without)) for name, words in _FRAMEWORKS.items()}
+    return max(filter(counts.get, counts), key=lambda name: counts[name], default=None)
 
 
 def circumstances_in(text: Text) -> list[str]:
@@ -98,15 +132,15 @@ def circumstances_in(text: Text) -> list[str]:
     if is_wish(text):
         found[ASKS] = True
     else:
-        stands_still = _said(text, held.intersection(_OF_STILL), _STILL)
-        waits = stands_still and _said(text, held.intersection(["nvidia-smi"]), _SMI_WAITS)
+        stands_still = _any_line(text, held.intersection(_OF_STILL), _STILL)
+        waits = stands_still and _any_line(text, held.intersection(["nvidia-smi"]), _SMI_WAITS)
         found |= {
             ASKS: _is_question(text),
             DRIVER_WAITS: waits,
             RANKS_HANG: stands_still and not held.isdisjoint(_SEVERAL),
             HANGS: stands_still,
-            SLOW: any(_SLOW.search(line.text.lower()) for line in text.lines[:_TITLE]),
-            BUILDS: _said(text, held.intersection(_OF_BUILD), _BUILD, printed=True),
+            SLOW: any(_SLOW.search(line.text.lower()) for line in text.lines[:TITLE]),
+            BUILDS: _any_line(text, held.intersection(_OF_BUILD), _BUILD, printed=True),
             NCCL_FAILS: not held.isdisjoint(_NCCL_FAILS),
         }
     return [name for name, holds in found.items() if holds]
@@ -120,7 +154,7 @@ def _is_question(text: Text) -> bool:
     return _ASKED.search(lower) is not None and _WRONG.search(lower) is None
 
 
-def _said(
+def _any_line(
     text: Text, literals: frozenset[str], words: re.Pattern[str], *, printed: bool = False
 ) -> bool:
     """Whether a line has such words; of what programs print only if ``printed``."""
@@ -195,3 +229,68 @@ def while_slow(pasted: Pasted) -> Sentence | None:
     return say(
         "the seconds that a step takes, and the output of `nvidia-smi` while the program runs"
     )
+
+
+# What a fix of a message becomes.
+
+
+def fixes_here(fixes: tuple[Fix, ...], snapshot: Snapshot) -> tuple[Fix, ...]:
+    """Return what a message says to do, as it is done where the text comes from."""
+    pasted = snapshot.get(Pasted)
+    if pasted.computes_with:
+        fixes = _without_torch(fixes, pasted.computes_with)
+    if IN_NOTEBOOK in (pasted.circumstances or ()):
+        fixes = tuple(map(_in_notebook, fixes))
+    numpy = snapshot.get(Packages).find("numpy")
+    release = (numpy.version if numpy is not None else None) or ""
+    if release.startswith(("0.", "1.")):
+        fixes = tuple(_numpy_again(fix, release) for fix in fixes)
+    return fixes
+
+
+def _without_torch(fixes: tuple[Fix, ...], framework: str) -> tuple[Fix, ...]:
+    """Leave out what to do about PyTorch, where the program computes with something else."""
+    kept = [
+        fix for fix in fixes if not any(map(_TORCH.search, (fix.text, fix.verify, *fix.commands)))
+    ]
+    if len(kept) < len(fixes):
+        its_own = say(
+            "The program computes with {framework}, not PyTorch: its installation page says which "
+            "release and which CUDA and cuDNN fit the GPU and the driver.",
+            framework=framework,
+        )
+        kept.append(Fix(text=its_own, verify="nvidia-smi"))
+    return tuple(kept)
+
+
+def _in_notebook(fix: Fix) -> Fix:
+    """Return a fix as a notebook has it, where a shell's unset ends with the shell."""
+    if (
+        f"unset {_VISIBLE}" not in fix.commands
+        and f"Remove-Item Env:{_VISIBLE}" not in fix.commands
+    ):
+        return fix
+    text = say(
+        "In the notebook's first cell, before torch is imported, run "
+        "`import os; print(os.environ.pop('CUDA_VISIBLE_DEVICES', None))`. If the program sets the "
+        "variable itself, correct it there. Then restart the runtime. In Colab, Runtime > Change "
+        "runtime type chooses a GPU."
+    )
+    return Fix(text=text, commands=("nvidia-smi -L",), verify=fix.verify)
+
+
+def _numpy_again(fix: Fix, release: str) -> Fix:
+    """Return what to do where the NumPy that a fix would install is installed."""
+    if _OLDER_NUMPY not in fix.commands:
+        return fix
+    text = say(
+        "The text shows NumPy {release}, the right one. Another NumPy is loaded, or one of the two "
+        "installations is damaged: the first command prints which files are loaded. The second one "
+        "installs NumPy anew in that environment.",
+        release=release,
+    )
+    anew = f"python -m pip install --force-reinstall --no-cache-dir numpy=={release}"
+    shows = (
+        'python -c "import numpy, torch; print(numpy.__version__, numpy.__file__, torch.__file__)"'
+    )
+    return Fix(text=text, commands=(shows, anew), verify=fix.verify)

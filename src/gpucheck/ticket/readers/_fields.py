@@ -64,7 +64,7 @@ _GCC = re.compile(r"(\d{1,2}\.\d{1,2}\.\d{1,2})(?:\s\d{8})?(?:\s\(.{0,60}\))?$")
 _GLIBC = re.compile(r"glibc[ -](\d\.\d{1,3})")
 _SIZE = re.compile(r"(\d{1,6}(?:\.\d{1,3})?) ?([KMGT])i?B?", re.IGNORECASE)
 _UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
-_CODE = re.compile(r"(?:sm|compute)_\d{2,3}[af]?")
+CODE = re.compile(r"(?:sm|compute)_\d{2,3}[af]?")
 _OTHERS = re.compile(
     r"\b(?:AMD|ATI|Radeon|Instinct|gfx\d|Intel|Arc|Apple|Ascend|MTT|HL-\d)", re.IGNORECASE
 )
@@ -121,7 +121,7 @@ def cuda_available(value: str, line: Line, machine: Machine) -> None:
 
 def arch_list(value: str, line: Line, machine: Machine) -> None:
     """Read the GPU code in torch: ``sm_80``, ``compute_90``."""
-    codes = list(dict.fromkeys(_CODE.findall(value)))
+    codes = list(dict.fromkeys(CODE.findall(value)))
     if codes:
         machine.fill(TorchBuild, "arch_list", codes, line)
 

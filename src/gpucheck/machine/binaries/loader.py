@@ -15,7 +15,7 @@ import msgspec
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.binaries.elf import Elf, read_elf
-from gpucheck.machine.binaries.loader._search import (
+from gpucheck.machine.binaries.library_search import (
     ELF_MACHINES,
     Library,
     Lost,

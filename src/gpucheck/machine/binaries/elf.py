@@ -1,4 +1,8 @@
-"""The header of an ELF file, its dynamic section and its version tables."""
+"""The header of an ELF file, its dynamic section and its version tables, read without loading it.
+
+Only the relevant ranges are read, through the host. The content of a file is not trusted: every
+count and length is bounded, and a malformed part gives a problem in the answer or an empty table.
+"""
 
 import struct
 from collections.abc import Iterable

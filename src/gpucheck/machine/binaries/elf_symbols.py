@@ -8,15 +8,7 @@ import msgspec
 from gpucheck.facts import Answer
 from gpucheck.language import say
 from gpucheck.machine import Host
-from gpucheck.machine.binaries.elf._file import (
-    GNU_HASH,
-    HASH,
-    STRTAB,
-    SYMTAB,
-    VERSYM,
-    Elf,
-    strings_of,
-)
+from gpucheck.machine.binaries.elf import GNU_HASH, HASH, STRTAB, SYMTAB, VERSYM, Elf, strings_of
 
 _SYMBOL = struct.Struct("<IBBHQQ")
 _SECTION = struct.Struct("<IIQQQQIIQQ")

@@ -14,7 +14,8 @@ import msgspec
 from gpucheck.facts import Answer
 from gpucheck.language import say
 from gpucheck.machine import Host
-from gpucheck.machine.binaries.elf import Elf, sections
+from gpucheck.machine.binaries.elf import Elf
+from gpucheck.machine.binaries.elf_symbols import sections
 
 _SECTIONS = (".nv_fatbin", "__nv_relfatbin")
 """The sections of code from an ordinary build, and of code from the device linker."""
