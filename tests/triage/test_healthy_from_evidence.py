@@ -242,3 +242,24 @@ def test_cuda_at_work_on_one_node_says_nothing_of_several() -> None:
         triage(ENVIRONMENT + "I train on 2 nodes and would like to know more\n").verdict
         == "healthy"
     )
+
+
+CUT_OFF = """\
+pytorch version: 2.4.1+cu121
+Device: cuda:0 NVIDIA GeForce RTX 4060 Ti : cudaMallocAsync
+Traceback (most recent call last):
+  File "/srv/app/nodes_audio.py", line 1, in <module>
+    import torchaudio
+  File "/srv/env/lib/python3.11/site-packages/torchaudio/__init__.py", line 2, in <module>
+    from . import _extension
+"""
+
+
+def test_a_traceback_without_its_end_is_open_although_cuda_is_at_work() -> None:
+    assert triage(CUT_OFF).verdict == "unknown"
+    assert triage(CUT_OFF.partition("Traceback")[0]).verdict == "healthy"
+
+
+@each("text", ["train.py一跑，过一会儿电脑就重启", "用1080Ti训练，机器突然关机"])
+def test_a_machine_that_restarts_by_itself_is_not_healthy(text: str) -> None:
+    assert triage(text).verdict == "unknown"

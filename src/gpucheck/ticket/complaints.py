@@ -61,6 +61,7 @@ _COMPLAINT = re.compile(
     r"|\berrors? detected in the compilation of\b|\bnvcc(?:\.exe)?\W{1,3}failed with exit\b"
     r"|\bfailed building wheel\b|\b(?:computer|pc|laptop|machine)\b.{0,16}?"
     r"\b(?:crash(?:es|ed)|reboot(?:s|ed)|restarts|shuts down|freezes|froze|unreachable)\b"
+    r"|(?:电脑|机器|主机|系统).{0,12}?(?:重启|关机)|(?:自动|自己|突然)(?:重启|关机)"
     r"|死机|蓝屏|黑屏|\boverheat|\b(?:too|very|gets) hot\b"
     r"|\b(?:monitor|screen) (?:goes|went|turns|turned|stays|gets) (?:off|black|blank)\b"
     rf"|{_OF_RANKS}"
@@ -85,7 +86,7 @@ _LITERALS = (
     "just sto", "exceeded", "overheat", " hot", "monitor", "screen",
     "安装", "装不上", "装失败", "video card", "nvidia card", "nvidia device", "compilation of",
     "failed building", "crashe", "reboots", "rebooted",
-    "restarts", "shuts down", "unreachable", "死机", "蓝屏", "黑屏",
+    "restarts", "shuts down", "unreachable", "死机", "蓝屏", "黑屏", "重启", "关机",
 )  # fmt: skip
 # Chinese marks end a sentence without a blank behind them. A comma, too: who asks what to do may
 # have complained before it.

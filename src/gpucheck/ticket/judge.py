@@ -235,7 +235,8 @@ def _open_questions(
         question = say("What fails on the GPU?")
         return (_question(question, "pasted.gpu_error", reason, asked_about(pasted)),)
     works = pasted.cuda_available or snapshot.get(CudaDriver).init_code == 0
-    if works and not is_of_several(pasted.complaint or ""):
+    # That CUDA is at work says nothing about an import whose traceback lacks its last line.
+    if works and pasted.cut_off is None and not is_of_several(pasted.complaint or ""):
         return ()
     if open_already := _of_failure(snapshot) or _of_facts(snapshot):
         return open_already
