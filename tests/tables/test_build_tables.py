@@ -363,3 +363,11 @@ def test_the_wheels_of_a_release_differ_by_platform(
 ) -> None:
     row = tables.get(Extensions).wheel(package, version, platform)
     assert (row and row.python) == python
+
+
+@each(
+    ("torch", "refuses"), [("2.2.1", False), ("2.2.2", True), ("2.11.0", True), ("2.12.0", False)]
+)
+def test_a_rule_may_begin_with_a_point_release(tables: Tables, torch: str, refuses: bool) -> None:
+    rule = tables.get(HostCompilers).rule("oldest-gcc-for-headers", torch)
+    assert (rule is not None) == refuses

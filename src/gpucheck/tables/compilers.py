@@ -397,7 +397,7 @@ class HostCompilers(Table, frozen=True):
         if version is None:
             return None
         rows = [row for row in self.rows if isinstance(row, TorchBoundsRow) and row.cuda == wanted]
-        return next((row for row in rows if _covers(row, version[:2])), None)
+        return next((row for row in rows if _covers(row, version)), None)
 
     def torch_takes(self, torch: str, cuda: str, compiler: Compiler, version: str) -> bool | None:
         """Return whether torch's extension builder accepts a compiler for a toolkit."""
@@ -421,9 +421,11 @@ class HostCompilers(Table, frozen=True):
         rows = [row for row in self.rows if isinstance(row, BuildRuleRow) and row.rule == name]
         if version is None:
             return None
-        return next((row for row in rows if _covers(row, version[:2])), None)
+        return next((row for row in rows if _covers(row, version)), None)
 
 
 def _covers(row: TorchBoundsRow | BuildRuleRow, torch: tuple[int, ...]) -> bool:
     first, last = parse(row.torch_from), parse(row.torch_to)
-    return (first is None or at_least(torch, first)) and (last is None or at_least(last, torch))
+    return (first is None or at_least(torch, first)) and (
+        last is None or at_least(last, torch[: len(last)])
+    )
