@@ -365,9 +365,8 @@ def test_the_wheels_of_a_release_differ_by_platform(
     assert (row and row.python) == python
 
 
-@each(
-    ("torch", "refuses"), [("2.2.1", False), ("2.2.2", True), ("2.11.0", True), ("2.12.0", False)]
-)
-def test_a_rule_may_begin_with_a_point_release(tables: Tables, torch: str, refuses: bool) -> None:
-    rule = tables.get(HostCompilers).rule("oldest-gcc-for-headers", torch)
-    assert (rule is not None) == refuses
+def test_a_rule_may_begin_with_a_point_release(tables: Tables) -> None:
+    table = tables.get(HostCompilers)
+    asked = ("2.2.1", "2.2.2", "2.11.0", "2.12.0")
+    known = [torch for torch in asked if table.rule("oldest-gcc-for-headers", torch)]
+    assert known == ["2.2.2", "2.11.0"]
