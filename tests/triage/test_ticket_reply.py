@@ -253,3 +253,28 @@ def test_an_old_torch_gets_no_variable_of_a_newer_one() -> None:
     assert "TORCH_NCCL_TRACE" not in reply(triage(timeout.format("")))
     assert "TORCH_NCCL_TRACE" not in reply(triage(f"PyTorch version: 2.1.2+cu121\n{newer}"))
     assert "TORCH_NCCL_TRACE" in reply(triage(f"PyTorch version: 2.2.0+cu121\n{newer}"))
+
+
+NO_DEVICE = "RuntimeError: no CUDA-capable device is detected\n"
+
+
+def test_the_address_of_a_notebook_is_none() -> None:
+    read_there = NO_DEVICE + "I follow https://example.org/tutorials/first.ipynb in a shell.\n"
+    assert "unset CUDA_VISIBLE_DEVICES" in reply(triage(read_there))
+    assert "unset" not in reply(triage(NO_DEVICE + "See cell 3 of first.ipynb\n"))
+
+
+BUILD = "Error! Bad return status for module build on kernel: 6.8.0-rc2 (x86_64) nvidia/545.29.06\n"
+
+
+def test_headers_are_installed_with_the_package_manager_of_the_system() -> None:
+    assert "sudo apt install linux-headers" in reply(triage(BUILD))
+    assert "sudo pacman -S linux-headers" in reply(triage(BUILD + "OS: ArchLinux\n"))
+    assert "sudo dnf install kernel-devel" in reply(triage(BUILD + "Fedora 39, updated today\n"))
+    assert "pacman" not in reply(triage(BUILD + "Arch Linux and Ubuntu 22.04 alike\n"))
+
+
+def test_memory_that_grows_is_told_from_the_cache_of_pytorch() -> None:
+    text = "每推理一次，显存占用就会增加一些，是什么问题\n命令：python model_worker.py\n"
+    assert "torch.cuda.memory_reserved()" in reply(triage(text))
+    assert "memory_reserved" not in reply(triage("显存不足，怎么办\n"))

@@ -58,6 +58,8 @@ _ROWS: tuple[Row, ...] = (
     ("prime-select", ("query",), "reads"),
     ("nvidia-imex-ctl", ("-N",), "reads"),
     ("ssh", ("hostname",), "reads"),
+    ("nc", ("-zv",), "reads"),
+    ("test-netconnection", (), "reads"),
     *(
         (program, (), "reads")
         for program in (

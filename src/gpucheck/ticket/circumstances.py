@@ -1,7 +1,10 @@
 """The circumstances of a text, and what they change: what to ask its author for, and what to do."""
 
+import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+
+import msgspec
 
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.request import Pasted
@@ -39,14 +42,36 @@ COLLECT_ENV = "python -m torch.utils.collect_env"
 RUN = say("the command that you run, with its complete output up to the error")
 _INSTALLS = re.compile(r"\b(?:un)?install|安装|装不上", re.IGNORECASE)
 
-ASKS, SLOW = "asks", "slow"
+ASKS, GROWS, SLOW = "asks", "grows", "slow"
 BUILDS, NOT_PYTHON, TORCH_FAILS = "builds", "not-python", "torch-fails"
 DRIVER_WAITS, HANGS, NCCL_FAILS, RANKS_HANG = "driver-waits", "hangs", "nccl-fails", "ranks-hang"
 ENVIRONMENT_SHOWN, HOSTED, IN_NOTEBOOK = "environment-shown", "hosted", "in-notebook"
+ON_ARCH, ON_FEDORA, ON_NIXOS = "on-arch", "on-fedora", "on-nixos"
 """Circumstances of a text: each changes what shows more."""
 _HOSTED = ("colab", "kaggle", "/content/")
 _NOTEBOOKS = (*_HOSTED, "jupyter", "ipykernel", "ipython-input", ".ipynb")
 _OF_ENVIRONMENT = ("[pip3] torch==", "[conda] pytorch ")
+_OF_APT = ("ubuntu", "debian", "linux mint")
+_SYSTEMS = {
+    ON_ARCH: ("arch linux", "archlinux", "manjaro", "endeavouros"),
+    ON_FEDORA: ("fedora", "rocky linux", "almalinux", "red hat enterprise"),
+    ON_NIXOS: ("nixos", "/nix/store/"),
+}
+"""Systems that have no apt, with what a text about them has."""
+_INSTEAD_OF_APT = {
+    ON_ARCH: {
+        "sudo apt install linux-headers-$(uname -r)": "sudo pacman -S linux-headers",
+        "sudo apt install build-essential python3-dev": "sudo pacman -S base-devel python",
+        "sudo apt install build-essential": "sudo pacman -S base-devel",
+    },
+    ON_FEDORA: {
+        "sudo apt install linux-headers-$(uname -r)": "sudo dnf install kernel-devel-$(uname -r)",
+        "sudo apt install build-essential python3-dev":
+            "sudo dnf install gcc-c++ make python3-devel",
+        "sudo apt install build-essential": "sudo dnf install gcc-c++ make",
+    },
+}  # fmt: skip
+"""https://wiki.archlinux.org/title/Dynamic_Kernel_Module_Support, https://rpmfusion.org/Howto/NVIDIA"""
 _NCCL_FAILS = (
     "nccl error", "nccl library error", "ncclunhandled", "ncclsystem", "ncclinternal",
     "ncclinvalid", "ncclremote", "nccl warn", "[c10d]", "rendezvouserror",
@@ -66,6 +91,12 @@ _SMI_WAITS = re.compile(
     r"nvidia-smi.{0,24}\b(?:hangs?|hung|stuck|freezes|froze|never returns)\b"
     r"|nvidia-smi.{0,12}卡[住死]"
 )
+_GROWS = re.compile(
+    r"(?:显存|内存).{0,40}?(?:不释放|释放不|没有?释放|无法释放|增加|增长|上涨|往上涨|涨[到一]|变大|越来越)"
+    r"|\b(?:memory|vram)\b.{0,40}?\b(?:keeps? (?:growing|increasing|rising)|grows|increases|leaks?"
+    r"|(?:is|was) increasing|not (?:being )?released)\b"
+)
+_OF_GROWTH = ("显存", "内存", "memory", "vram")
 _SLOW = re.compile(r"\b(?:slow(?:er)?|slowness)\b|[很太好特极较]慢|变慢")
 _BUILD = re.compile(
     r"ninja: build stopped|error compiling objects for extension|nvcc(?:\.exe)?\W{1,3}failed with"
@@ -79,6 +110,7 @@ _OF_BUILD = ("compil", "build", "nvcc", "编译")
 _TORCH_FAILS = (
     "from torch._c import", "_load_global_deps", "no module named 'torch'",
     'no module named "torch"', "no module named torch\n", r"torch\lib", "_load_dll_libraries",
+    "no matching distribution found for torch", "satisfies the requirement torch",
 )  # fmt: skip
 _NOT_PYTHON = ("devicequery", "bandwidthtest", "all_reduce_perf", "hashcat", "cudarc", "vkallocate")
 _ASKED = re.compile(
@@ -97,13 +129,15 @@ _WRONG = re.compile(
     r"|挂了|爆|不到|不识别|没装|分钟|正常|怎么办|坏了|一直|[变慢低]了|很[慢低]"
     r"|报错|错误|失败|用不了|不能用|没有?(?:发现|用)|[找检].{0,2}不到|无法|没法|不起作用|为什么|为啥"
 )
+_OF_DEBIAN = re.compile(r"sudo (?:apt|apt-get|dkms) ")
 _SHORT = 600
 """Chosen: characters of a text that may be nothing but a question."""
 _MOST = 60
 """Chosen: lines with each of the words that are looked at; a log repeats them without end."""
 _LITERALS = (
     *_NOTEBOOKS, *_OF_ENVIRONMENT, *_TORCH_FAILS, *_NOT_PYTHON, *_OF_STILL, *_SEVERAL, *_OF_BUILD,
-    *_NCCL_FAILS, "nvidia-smi", "torch",
+    *_NCCL_FAILS, *_OF_GROWTH, *_OF_APT, *itertools.chain(*_SYSTEMS.values()),
+    "nvidia-smi", "torch",
 )  # fmt: skip
 _LONGEST = 400
 """Chosen: characters of a line that are looked at. Longer lines are output, not sentences."""
@@ -123,12 +157,14 @@ def circumstances_in(text: Text) -> list[str]:
     """Return what changes what to ask for."""
     held = frozenset(text.held(_LITERALS))
     found = {
-        IN_NOTEBOOK: not held.isdisjoint(_NOTEBOOKS),
+        IN_NOTEBOOK: _in_a_notebook(text, held),
         HOSTED: not held.isdisjoint(_HOSTED),
         ENVIRONMENT_SHOWN: not held.isdisjoint(_OF_ENVIRONMENT),
         TORCH_FAILS: not held.isdisjoint(_TORCH_FAILS),
         NOT_PYTHON: "torch" not in held and not held.isdisjoint(_NOT_PYTHON),
     }
+    if held.isdisjoint(_OF_APT):
+        found |= {system: not held.isdisjoint(names) for system, names in _SYSTEMS.items()}
     if is_wish(text):
         found[ASKS] = True
     else:
@@ -139,11 +175,18 @@ def circumstances_in(text: Text) -> list[str]:
             DRIVER_WAITS: waits,
             RANKS_HANG: stands_still and not held.isdisjoint(_SEVERAL),
             HANGS: stands_still,
+            GROWS: _any_line(text, held.intersection(_OF_GROWTH), _GROWS),
             SLOW: any(_SLOW.search(line.text.lower()) for line in text.lines[:TITLE]),
             BUILDS: _any_line(text, held.intersection(_OF_BUILD), _BUILD, printed=True),
             NCCL_FAILS: not held.isdisjoint(_NCCL_FAILS),
         }
     return [name for name, holds in found.items() if holds]
+
+
+def _in_a_notebook(text: Text, held: frozenset[str]) -> bool:
+    """Whether the program runs in a notebook; the address of one is where somebody read."""
+    signs = held.intersection(_NOTEBOOKS)
+    return bool(signs) and (signs != {".ipynb"} or ".ipynb" in WEB_ADDRESS.sub("", text.lower))
 
 
 def _is_question(text: Text) -> bool:
@@ -179,6 +222,8 @@ def asked_about(pasted: Pasted) -> str:
             "of nvcc and of {framework}",
             framework=pasted.computes_with or "PyTorch",
         )
+    if growing := while_growing(pasted):
+        return growing
     if _INSTALLS.search(pasted.complaint or ""):
         return say(
             "the command that installs it with its complete output, and the output of `nvidia-smi`"
@@ -231,6 +276,20 @@ def while_slow(pasted: Pasted) -> Sentence | None:
     )
 
 
+def while_growing(pasted: Pasted) -> Sentence | None:
+    """Return what shows who keeps memory that grows; None if nobody says that it does.
+
+    https://docs.pytorch.org/docs/stable/notes/cuda.html, Memory management.
+    """
+    if GROWS not in (pasted.circumstances or ()) or pasted.computes_with:
+        return None
+    return say(
+        "what `torch.cuda.memory_allocated()` and `torch.cuda.memory_reserved()` return after each "
+        "step or request (PyTorch keeps freed memory for itself, so that the reserved part does "
+        "not shrink; if the allocated part grows, the program still holds tensors)"
+    )
+
+
 # What a fix of a message becomes.
 
 
@@ -239,13 +298,24 @@ def fixes_here(fixes: tuple[Fix, ...], snapshot: Snapshot) -> tuple[Fix, ...]:
     pasted = snapshot.get(Pasted)
     if pasted.computes_with:
         fixes = _without_torch(fixes, pasted.computes_with)
-    if IN_NOTEBOOK in (pasted.circumstances or ()):
+    around = pasted.circumstances or ()
+    if IN_NOTEBOOK in around:
         fixes = tuple(map(_in_notebook, fixes))
+    if ON_NIXOS in around:
+        fixes = tuple(fix for fix in fixes if not any(map(_OF_DEBIAN.match, fix.commands))) or fixes
+    for system in {*around} & {*_INSTEAD_OF_APT}:
+        fixes = tuple(_installed_there(fix, _INSTEAD_OF_APT[system]) for fix in fixes)
     numpy = snapshot.get(Packages).find("numpy")
     release = (numpy.version if numpy is not None else None) or ""
     if release.startswith(("0.", "1.")):
         fixes = tuple(_numpy_again(fix, release) for fix in fixes)
     return fixes
+
+
+def _installed_there(fix: Fix, instead: Mapping[str, str]) -> Fix:
+    """Return a fix with the commands of another package manager."""
+    commands = tuple(instead.get(command, command) for command in fix.commands)
+    return fix if commands == fix.commands else msgspec.structs.replace(fix, commands=commands)
 
 
 def _without_torch(fixes: tuple[Fix, ...], framework: str) -> tuple[Fix, ...]:

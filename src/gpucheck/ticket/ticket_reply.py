@@ -30,6 +30,7 @@ from gpucheck.ticket.circumstances import (
     RUN,
     TORCH_FAILS,
     asked_about,
+    while_growing,
     while_slow,
 )
 from gpucheck.ticket.failure import accuses
@@ -122,7 +123,9 @@ def _if_not(report: Report) -> list[str]:
     if pasted.tells and (slow := while_slow(pasted)):
         return [escaped(say("If it is slower than it should be, please send {what}.", what=slow))]
     # A report on the environment is nothing to ask a wish for.
-    wanted = RUN if pasted.tells or _only_asks(report) else asked_about(pasted)
+    wanted = while_growing(pasted) or (
+        RUN if pasted.tells or _only_asks(report) else asked_about(pasted)
+    )
     if isinstance(wanted, Sentence):
         return [escaped(say("If something does not work, please send {what}.", what=wanted))]
     return [spoken(_IF_NOT), block((wanted,))]
