@@ -165,6 +165,7 @@ def test_signals_that_come_at_once_end_it_once() -> None:
 _IN_A_CALLBACK = """
 import os, signal, sys, time
 import gpucheck.cli as it
+it._SOON = {soon}
 class Dies:
     def __del__(self):
         os.kill(os.getpid(), {number})
@@ -178,11 +179,13 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.parametrize("soon", [0.01, 0.0])  # at once: while the hook still runs, as under load
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_in_a_callback_of_python_is_not_lost(number: int) -> None:
+def test_a_signal_in_a_callback_of_python_is_not_lost(number: int, soon: float) -> None:
+    code = _IN_A_CALLBACK.format(number=int(number), soon=soon)
     ran = subprocess.run(
-        [sys.executable, "-c", _IN_A_CALLBACK.format(number=int(number))], capture_output=True,
-        text=True, timeout=60, check=False, preexec_fn=heed_signals,
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False,
+        preexec_fn=heed_signals,
     )  # fmt: skip
     assert (ran.returncode, ran.stdout, ran.stderr) == (128 + number, "", "")
 

@@ -376,11 +376,19 @@ def _once_more(
         signal.signal(number, leave)
     import threading  # noqa: PLC0415  # hardly ever needed
 
+    main = threading.main_thread().ident or 0
+
     def send() -> None:
-        if os.name == "nt":
+        # On a busy machine this hook may still run, and what is raised in it is lost for good.
+        frame = sys._current_frames().get(main)  # noqa: SLF001  # there is no public way
+        while frame is not None and frame.f_code is not _once_more.__code__:
+            frame = frame.f_back
+        if frame is not None:
+            threading.Timer(_SOON, send).start()
+        elif os.name == "nt":
             signal.raise_signal(number)
         else:  # to the thread that may be asleep
-            signal.pthread_kill(threading.main_thread().ident or 0, number)
+            signal.pthread_kill(main, number)
 
     threading.Timer(_SOON, send).start()
 
