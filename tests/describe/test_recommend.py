@@ -9,7 +9,8 @@ from each import each
 from msgspec.structs import replace
 from rules_support import TABLES
 
-from gpucheck.advice.offers import MachineLimits, Offer, fits_driver, fits_gpus
+from gpucheck.advice.build_limits import MachineLimits, fits_driver, fits_gpus
+from gpucheck.advice.offers import Offer
 from gpucheck.advice.reasons import Reasons
 from gpucheck.advice.recommender import Card, Recommendation, Recommender, Situation, SpecifierError
 from gpucheck.advice.situations import GpuNameError, NamedFor, cards_named

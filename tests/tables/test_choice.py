@@ -6,7 +6,7 @@ from pathlib import Path
 from each import each
 from tables.some import some
 
-from gpucheck.advice.offers import MachineLimits, fits_driver, fits_gpus
+from gpucheck.advice.build_limits import MachineLimits, fits_driver, fits_gpus
 from gpucheck.advice.recommender import Card, Recommender, Situation
 from gpucheck.tables import Tables, tables_dir
 from gpucheck.tables.compilers import Compilers, CubinRules, Runs, ToolkitTargets

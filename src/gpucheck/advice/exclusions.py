@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
+from gpucheck.advice.companions import Companions
 from gpucheck.advice.offers import (
     WINDOWS_ON_ARM_PAGE,
     Card,
@@ -51,6 +52,7 @@ class Exclusions:
     def __init__(self, offers: Offers, situation: Situation) -> None:
         self._offers = offers
         self._situation = situation
+        self._packages = Companions(offers.tables, ())
         self._support = DriverSupport(
             offers.tables.get(GpuArchitectures), offers.tables.get(DriverBranches)
         )
@@ -240,7 +242,7 @@ class Exclusions:
                 "this board",
                 packages=listed([*packages]),
             )
-        found = {name: self._offers.below(name, offer, self._situation) for name in packages}
+        found = {name: self._packages.below(name, offer, self._situation) for name in packages}
         reasons: list[str] = [
             say(
                 "{package} needs compute capability {capability} or newer, which {gpu} lacks",
@@ -261,7 +263,7 @@ class Exclusions:
             )
         others = [name for name in others if name not in elsewhere]
         for name in others:
-            if needed := self._offers.oldest_glibc(name, offer, self._situation):
+            if needed := self._oldest_glibc(name, offer):
                 reasons.append(
                     say(
                         "{package} needs glibc {needed} or newer for {offer}, and this system has "
@@ -310,7 +312,7 @@ class Exclusions:
                 index=offer.index or _INDEX_OF_BOARDS,
             )
         if lacking and all(
-            self._is_of_other_platforms(name, offer) and self._offers.is_compiled(name)
+            self._is_of_other_platforms(name, offer) and self._packages.come_as_source(name)
             for name in lacking
         ):
             return say(
@@ -319,14 +321,20 @@ class Exclusions:
             )
         if self._need_another_python(offer):
             return say("another Python")
-        needs = [self._offers.oldest_glibc(name, offer, self._situation) for name in lacking]
+        needs = [self._oldest_glibc(name, offer) for name in lacking]
         if needs and all(needs):
             newest = max(filter(None, needs), key=numbers)
             return say("a system or container with glibc {glibc} or newer", glibc=newest)
         return say("other packages")
 
     def _is_of_other_platforms(self, package: str, offer: Offer) -> bool:
-        return offer.channel == "pip" and not self._offers.has_wheels_of(package)
+        return offer.channel == "pip" and not self._packages.has_wheels_for(package, offer.platform)
+
+    def _oldest_glibc(self, package: str, offer: Offer) -> str | None:
+        """Return the C library that a wheel needs, None if that is not what keeps it away."""
+        if offer.channel != "pip":
+            return None
+        return self._packages.oldest_glibc(package, offer, self._situation)
 
     def _nearest_python(self, offer: Offer) -> str:
         """Return the nearest Python with wheels, of the same kind if there is one."""

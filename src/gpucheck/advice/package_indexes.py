@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 
 from msgspec.structs import replace
 
-from gpucheck.advice.companions import Companion
+from gpucheck.advice.companions import Companion, Companions
 from gpucheck.advice.offers import CHANNEL, Offer, Offers, Situation
 from gpucheck.derived import Derived
 from gpucheck.derived.wheels import wheel_platform
@@ -171,10 +171,11 @@ class CondaOffers(Offers):
             if offer.torch in row.releases and offer.build in (row.build, "cpu")
             for name in row.companions_for(situation.python)
         }
+        packages = Companions(self.tables, ())
         return tuple(
             package
             for package in situation.companions
-            if package not in has or self.below(package, offer, situation)
+            if package not in has or packages.below(package, offer, situation)
         )
 
     def for_another_python(self, package: str, offer: Offer, situation: Situation) -> bool:
